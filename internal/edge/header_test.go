@@ -74,8 +74,8 @@ func TestAHeaderMayComeInPieces(t *testing.T) {
 	}{
 		"byte for byte":     {strings.Split("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello", ""), 200, "hello"},
 		"a long header":     {[]string{"POST / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 50<<10), "\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"}, 200, "hello"},
-		"a header too long": {[]string{"POST / HTTP/1.1\r\nHost: x\r\nX: ", strings.Repeat("x", 100<<10)}, 431, "431 Request Header Fields Too Large"},
-		"no request":        {[]string{"hel", "lo\r\n"}, 400, "400 Bad Request"},
+		"a header too long": {[]string{"POST / HTTP/1.1\r\nHost: x\r\nX: ", strings.Repeat("x", 100<<10)}, 431, "the header of the request has more than 64 KiB"},
+		"no request":        {[]string{"hel", "lo\r\n"}, 400, "the request is not well-formed HTTP"},
 		"two at once":       {[]string{"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"}, 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestAHeaderMayComeInPieces(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			body, _ := io.ReadAll(resp.Body) // cut off where the rest was not read
-			if resp.StatusCode != tt.status || string(body) != tt.body {
+			if resp.StatusCode != tt.status || !strings.Contains(string(body), tt.body) {
 				t.Errorf("%d %q", resp.StatusCode, body)
 			}
 		})
