@@ -90,7 +90,7 @@ func (r *Resolver) scheduledAgents(ctx context.Context, ids []xid.ID) (map[xid.I
 	return out, nil
 }
 
-// wakeAgent inserts a USER wakeup and routes it before it answers.
+// wakeAgent inserts a USER wakeup, which is routed before it answers.
 func (r *Resolver) wakeAgent(ctx context.Context, in model.WakeAgentInput) (store.Made, error) {
 	a, err := r.presentAgent(ctx, in.AgentID)
 	if err != nil {
@@ -107,7 +107,9 @@ func (r *Resolver) wakeAgent(ctx context.Context, in model.WakeAgentInput) (stor
 	if err != nil {
 		return store.Made{}, err
 	}
-	r.route(ctx, a.ID)
+	if !made.Routed {
+		r.route(ctx, a.ID)
+	}
 	return made, nil
 }
 

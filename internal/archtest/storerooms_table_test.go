@@ -20,7 +20,7 @@ var storeRooms = []storeRoom{
 		"executor", "executortest", "hold", "inbox", "lane", "laneholder", "laneresting", "lanestarved", "offer", "offermove", "offerwaiters",
 		"queue", "request", "resend", "route", "routewrite",
 		"run", "runcancel", "runcancelqueued", "runcheckout", "runend", "runfireend", "runleave", "runpark", "runretry", "runsecret", "runsettle", "runspan", "runspend", "runsummary", "rununfinished",
-		"session", "wake",
+		"session", "wake", "wakebatch",
 	}},
 	{"tasks", "Tasks", "the board, and the wakes that follow from a change of it", []string{
 		"task", "taskapproval", "taskarchive", "taskassign", "taskblockers", "taskcomment", "taskcreate", "taskdrop", "taskend", "taskmove", "taskparticipants",

@@ -69,11 +69,10 @@ func TestAWakeThatComesAfterItsAgentEndsWhenRouted(t *testing.T) {
 func TestAWakeThatWasNotRoutedWhenItsAgentWasDeletedIsTold(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent("echo")
-	made, err := w.Wake(t.Context(), Wake{WorkspaceID: w.workspace, AgentID: agent, UserID: "ann"})
-	w.ok(err)
+	late := w.unrouted(agent)
 	w.ok(w.DeleteAgent(t.Context(), w.workspace, agent))
-	w.wantRequest(made.ID, domain.WakeupStatusCancelled)
-	if got := one[string](w, `SELECT string_agg(code || ' ' || (data->>'reason') || ' ' || (data->>'agent'), ';') FROM activities WHERE subject_id = $1 AND data ? 'reason'`, made.ID); got != "WAKEUP_STALE_CANCELLED AGENT_DELETED "+string(agent) {
+	w.wantRequest(late, domain.WakeupStatusCancelled)
+	if got := one[string](w, `SELECT string_agg(code || ' ' || (data->>'reason') || ' ' || (data->>'agent'), ';') FROM activities WHERE subject_id = $1 AND data ? 'reason'`, late); got != "WAKEUP_STALE_CANCELLED AGENT_DELETED "+string(agent) {
 		t.Errorf("the feed tells %q", got)
 	}
 	w.sound()

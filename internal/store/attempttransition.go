@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/lib/pq"
 
@@ -15,12 +14,6 @@ import (
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
-)
-
-// Bounds of a transaction that several callers share.
-const (
-	mostTogether     = 64
-	togetherPatience = 30 * time.Second
 )
 
 // transition is what the owner of a live attempt asks for. Those that are asked for at once are made in one transaction: all
@@ -45,9 +38,6 @@ const (
 	toFinish
 )
 
-// errHeld says that somebody held a row of a transition that was to be made with others, so that it was left out.
-var errHeld = errors.New("somebody holds a row that the transition needs")
-
 // transit makes a transition together with others, or alone when it would have to wait for somebody: the others do not wait
 // with it.
 func (s *Attempts) transit(ctx context.Context, x *transition) error {
@@ -70,24 +60,17 @@ func (s *Attempts) transitAlone(ctx context.Context, x *transition) error {
 // all of them, so that none is noted as the act of another one's caller.
 func (s *Attempts) transitTogether(ctx context.Context, batch []*transition) []error {
 	ctx = auth.WithPrincipal(ctx, auth.Principal{})
-	pgtx.Bisect(ctx, batch, func(some []*transition) error {
+	return pgtx.Together(ctx, batch, func(some []*transition) ([]error, error) {
 		err := s.inTx(ctx, func(t *tx) error { return t.transitAll(ctx, some, false) })
-		blame := err
-		if pgtx.LockTimeout(err) {
-			blame, err = errHeld, nil // each waits by itself
+		if pgtx.LockTimeout(err) { // each waits by itself
+			return slices.Repeat([]error{errHeld}, len(some)), nil
 		}
-		for _, x := range some {
-			if blame != nil {
-				x.err = blame
-			}
+		results := make([]error, len(some))
+		for i, x := range some {
+			results[i] = x.err
 		}
-		return err
-	}, func(_ []*transition, err error) error { return err })
-	results := make([]error, len(batch))
-	for i, x := range batch {
-		results[i] = x.err
-	}
-	return results
+		return results, err
+	})
 }
 
 // transitAll makes transitions of live attempts in the order: starts, sessions, ends, each by the ids of the runs. All lanes are locked first, then the runs,

@@ -20,6 +20,15 @@ import (
 // ErrFenced says that another attempt, or none, owns the run: the report of this one changes nothing (SPEC S7.7).
 var ErrFenced = pgtx.ErrFenced
 
+// Bounds of a transaction that several callers share.
+const (
+	mostTogether     = 64
+	togetherPatience = 30 * time.Second
+)
+
+// errHeld says that a call that was to share a transaction was left out: it would have had to wait for somebody.
+var errHeld = errors.New("somebody holds what the call needs")
+
 // base is what every part of a Store stands on. It is safe for concurrent use.
 type base struct {
 	db           *sql.DB

@@ -25,6 +25,7 @@ type Made struct {
 	ID       xid.ID
 	Replayed bool
 	Clamped  []string
+	Routed   bool // what it woke has its run already
 }
 
 // instanceOwner is the owner of mutation keys above workspaces.
@@ -101,6 +102,16 @@ func (t *tx) keepResult(ctx context.Context, owner xid.ID, mutation string, k Id
 		return fmt.Errorf("keep the mutation's result: %w", err)
 	}
 	return nil
+}
+
+// forgetKey gives back a key that this transaction took, for a call that was refused.
+func (t *tx) forgetKey(ctx context.Context, owner xid.ID, mutation string, k Idempotency) error {
+	if k.Key == "" {
+		return nil
+	}
+	const forget = `DELETE FROM mutation_keys WHERE owner = $1 AND mutation = $2 AND key = $3`
+	_, err := pgtx.Exec(ctx, t, forget, keyOwner(ctx, owner), mutation, k.stored(ctx))
+	return pgtx.Wrap("give back the mutation key", err)
 }
 
 // idempotent runs make unless the key was used before, and remembers what it made; all in the transaction t.

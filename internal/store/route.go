@@ -77,34 +77,57 @@ WITH RECURSIVE agents AS (
 SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT $1`
 
 func (t *tx) route(ctx context.Context, wait bool, agents []xid.ID) (out routing, err error) {
+	if out.locked, err = t.lockToRoute(ctx, wait, agents); err != nil || len(out.locked) == 0 {
+		return out, err
+	}
+	out.requests, err = t.routeLocked(ctx, out.locked)
+	return out, err
+}
+
+// routeLocked routes what agents have unrouted, whose lanes are locked, and says how many requests that were.
+func (t *tx) routeLocked(ctx context.Context, agents []xid.ID) (int, error) {
 	r := router{tx: t, scopes: map[scopeKey][]domain.ScopeRun{}, byRun: map[string]*merge{}, parked: map[string]domain.ScopeRun{},
 		touched: map[xid.ID]bool{}, orphans: map[xid.ID][]xid.ID{}}
-	if out.locked, err = r.lock(ctx, wait, agents); err != nil || len(out.locked) == 0 {
-		return out, err
-	}
-	requests, err := r.unrouted(ctx, out.locked)
+	requests, err := r.unrouted(ctx, agents)
 	if err != nil || len(requests) == 0 {
-		return out, err
+		return 0, err
 	}
-	out.requests = len(requests)
 	if err := r.prepare(ctx, requests); err != nil {
-		return out, err
+		return 0, err
 	}
 	for _, request := range requests {
 		if err := r.route(ctx, request); err != nil {
-			return out, fmt.Errorf("route %s: %w", request.id, err)
+			return 0, fmt.Errorf("route %s: %w", request.id, err)
 		}
 	}
-	return out, r.write(ctx)
+	return len(requests), r.write(ctx)
 }
 
-// lock takes the lanes, those of several agents in the order of their ids, and returns whose it got.
-func (r *router) lock(ctx context.Context, wait bool, agents []xid.ID) (locked []xid.ID, err error) {
+// routeHere is routeLocked at the end of the transaction of the cause. When it fails, the cause stands all the same, and the
+// dispatcher routes what it made. It does so, too, with what is more than one transaction routes.
+func (t *tx) routeHere(ctx context.Context, agents []xid.ID) (routed bool, err error) {
+	if len(agents) == 0 {
+		return false, nil
+	}
+	n := 0
+	err = t.savepoint(ctx, func() (err error) { n, err = t.routeLocked(ctx, agents); return err })
+	if err == nil || pgtx.EndsAll(ctx, err) || pgtx.Retryable(err) {
+		return err == nil && n < routeBatch, err
+	}
+	cause := err
+	t.onCommit(func(s *base) {
+		s.log.Warn("wakeups were not routed with their cause, the dispatcher does it", "error", cause)
+	})
+	return false, nil
+}
+
+// lockToRoute takes the lanes, those of several agents in the order of their ids, and returns whose it got.
+func (t *tx) lockToRoute(ctx context.Context, wait bool, agents []xid.ID) (locked []xid.ID, err error) {
 	query := `SELECT ` + laneColumns + ` FROM agent_lanes WHERE agent_id = ANY($1) ORDER BY agent_id FOR NO KEY UPDATE`
 	if !wait {
 		query += ` SKIP LOCKED`
 	}
-	lanes, err := r.lockLanes(ctx, query, pgtx.IDs(agents))
+	lanes, err := t.lockLanes(ctx, query, pgtx.IDs(agents))
 	if err != nil {
 		return nil, fmt.Errorf("lock lanes: %w", err)
 	}

@@ -33,7 +33,7 @@ type Options struct {
 	Log      *slog.Logger
 	Jitter   func() float64
 	Tracer   Tracer  // nil: no traces
-	Together int     // how many transitions share a transaction at most; 0: as many as is good
+	Together int     // how many calls share a transaction at most; 0: as many as is good
 	Reads    *sql.DB // what the API shows is read through it, so that nobody who looks holds up the queue; nil: the store's own
 }
 
@@ -70,10 +70,11 @@ func New(db *sql.DB, o Options) *Store {
 		reads:        shown,
 		readClient:   pgtx.Client(shown),
 	}
-	s := &Store{Queue: &Queue{base: b, resting: struct{ claim, promote *resting }{newResting(), newResting()}}, Reads: reads.New(shown, o.Counters)}
+	most := cmp.Or(o.Together, mostTogether)
+	s := &Store{Queue: newQueue(b, most), Reads: reads.New(shown, o.Counters)}
 	s.Tasks = &Tasks{s.Queue}
 	s.Routines = &Routines{s.Tasks}
-	s.Attempts = newAttempts(s.Routines, cmp.Or(o.Together, mostTogether))
+	s.Attempts = newAttempts(s.Routines, most)
 	s.Records = &Records{Attempts: s.Attempts}
 	return s
 }

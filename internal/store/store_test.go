@@ -150,9 +150,21 @@ func (w *world) request(agentID xid.ID, change func(*newRequest)) xid.ID {
 	r := newRequest{workspaceID: w.workspace, agentID: agentID, causationID: xid.New("cau"), scope: domain.ScopeTaskless,
 		source: domain.WakeupSourceSelf, class: domain.WakeClassEvent, reason: "test", payload: &domain.SelfPayload{Reason: "test"}}
 	change(&r)
-	var id xid.ID
-	w.ok(w.inTx(w.Context(), func(t *tx) (err error) { id, _, err = t.insertRequest(w.Context(), r); return err }))
+	id := w.insert(r)
 	w.route(agentID)
+	return id
+}
+
+// unrouted inserts a request, and leaves it to the router.
+func (w *world) unrouted(agentID xid.ID) xid.ID {
+	w.Helper()
+	return w.insert(newRequest{workspaceID: w.workspace, agentID: agentID, causationID: xid.New("cau"), scope: domain.ScopeTaskless,
+		source: domain.WakeupSourceSelf, class: domain.WakeClassEvent, reason: "test", payload: &domain.SelfPayload{Reason: "test"}})
+}
+
+func (w *world) insert(r newRequest) (id xid.ID) {
+	w.Helper()
+	w.ok(w.inTx(w.Context(), func(t *tx) (err error) { id, _, err = t.insertRequest(w.Context(), r); return err }))
 	return id
 }
 

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 
+	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
@@ -16,17 +18,22 @@ type Wake struct {
 	Idempotency
 }
 
-// Wake inserts the request, unrouted; Route makes or finds its run. It is refused when the agent has too many queued
-// runs (SPEC S3.10).
-func (s *Queue) Wake(ctx context.Context, in Wake) (made Made, err error) {
+// Wake inserts the request, and routes it where nobody holds the agent's lane: else Route makes or finds its run. It is refused
+// when the agent has too many queued runs (SPEC S3.10). Wakes that come at once share a transaction.
+func (s *Queue) Wake(ctx context.Context, in Wake) (Made, error) {
 	if in.UserID == "" {
 		return Made{}, domain.RefuseField([]string{"userId"}, domain.UserErrorCodeRequired, "say who wakes the agent")
 	}
-	err = s.inTx(ctx, func(t *tx) error {
-		made, err = t.idempotent(ctx, in.WorkspaceID, "wakeAgent", in.Idempotency, func() (Made, error) { return t.wake(ctx, in) })
-		return err
-	})
-	return made, pgtx.Wrap("wake agent", err)
+	caller, _ := auth.FromContext(ctx)
+	x := &waking{Wake: in, caller: caller}
+	err := s.wakes.Ask(ctx, x)
+	if errors.Is(err, errHeld) {
+		err = errors.Join(s.wakeTogether(ctx, []*waking{x})...)
+	}
+	if err != nil {
+		return Made{}, pgtx.Wrap("wake agent", err)
+	}
+	return x.made, nil
 }
 
 func (t *tx) wake(ctx context.Context, in Wake) (Made, error) {

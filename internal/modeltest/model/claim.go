@@ -46,8 +46,11 @@ func (w *World) claimOldest(lanes []*Agent, most int) (taken []*Run) {
 // clearHeld ends what paused agents have due: that takes neither a session nor a place, and no rest is waited for.
 func (w *World) clearHeld() {
 	for _, a := range w.Agents {
-		for a.Paused && w.head(a) != nil {
-			w.refuse(w.head(a))
+		if !a.Paused {
+			continue
+		}
+		for _, run := range w.queue(a, (*Run).due) { // what waited behind them is due now, and ends at the next claim
+			w.refuse(run)
 		}
 	}
 }

@@ -31,6 +31,29 @@ func Bisect[T any](ctx context.Context, all []T, do func([]T) error, blame func(
 	return append(failed, Bisect(ctx, all[half:], do, blame)...)
 }
 
+// Together does calls of a batch at once, and bisects a batch that fails. do says what came of each, or why all failed. It
+// returns what came of each in the end.
+func Together[T any](ctx context.Context, batch []T, do func([]T) ([]error, error)) []error {
+	results, places := make([]error, len(batch)), make([]int, len(batch))
+	for i := range batch {
+		places[i] = i
+	}
+	Bisect(ctx, places, func(some []int) error {
+		part := make([]T, len(some))
+		for i, place := range some {
+			part[i] = batch[place]
+		}
+		each, err := do(part)
+		for i, place := range some {
+			if results[place] = err; err == nil {
+				results[place] = each[i]
+			}
+		}
+		return err
+	}, func(_ []int, err error) error { return err })
+	return results
+}
+
 // Each does something for one after the other, and goes on past those that fail. It returns those, and their errors joined
 // as blame words them. A lost connection or an ended context ends it at once.
 func Each[T any](ctx context.Context, all []T, do func(T) error, blame func(T, error) error) (failed []T, err error) {
