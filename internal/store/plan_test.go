@@ -82,9 +82,11 @@ func (p *plans) explain(name, args string) int {
 	if err := json.Unmarshal(text, &out); err != nil {
 		p.Fatal(err)
 	}
-	for _, table := range []string{"runs", "wakeup_requests"} {
-		if strings.Contains(string(text), `"Node Type": "Seq Scan"`) && strings.Contains(string(text), `"Relation Name": "`+table+`"`) {
-			p.Errorf("%s reads a whole table:\n%s", name, text)
+	for node := range strings.SplitSeq(string(text), `"Node Type": `) {
+		for _, table := range []string{"runs", "wakeup_requests"} {
+			if strings.HasPrefix(node, `"Seq Scan"`) && strings.Contains(node, `"Relation Name": "`+table+`"`) {
+				p.Errorf("%s reads a whole table:\n%s", name, text)
+			}
 		}
 	}
 	return out[0].Plan.Hit + out[0].Plan.Read
