@@ -88,6 +88,12 @@ func serveStrangers(t *testing.T) (addr string) {
 		}
 	}), slog.New(slog.DiscardHandler))
 	server.ConnContext = strangers.ConnContext
+	gone := make(chan struct{}, 1) // the one connection: after a header that is too long http.Server keeps it for half a second
+	server.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			gone <- struct{}{}
+		}
+	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(strangers.Listener(l)) }()
 	t.Cleanup(func() {
@@ -95,6 +101,7 @@ func serveStrangers(t *testing.T) (addr string) {
 		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
+		<-gone
 	})
 	return l.Addr().String()
 }
