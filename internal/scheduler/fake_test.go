@@ -248,7 +248,11 @@ func (f *fakeStore) Uptime(context.Context) (time.Duration, error) {
 }
 
 // TallyShapes finds nothing to count.
-func (f *fakeStore) TallyShapes(context.Context) (bool, error) { return false, nil }
+func (f *fakeStore) TallyShapes(context.Context) (bool, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	return false, err
+}
 
 func (f *fakeStore) Repair(context.Context) (store.Repairs, error) {
 	unlock, err := f.lock()
