@@ -85,10 +85,12 @@ func (h *house) cycle(agents []xid.ID, length time.Duration) (ended int64, took 
 				case <-ctx.Done():
 					return
 				}
-				_, err := h.Wake(background, store.Wake{WorkspaceID: h.workspace, AgentID: agent, UserID: fmt.Sprint("user ", i)})
+				made, err := h.Wake(background, store.Wake{WorkspaceID: h.workspace, AgentID: agent, UserID: fmt.Sprint("user ", i)})
 				h.check(err)
-				_, err = h.Route(background, agent)
-				h.check(err)
+				if !made.Routed {
+					_, err = h.Route(background, agent)
+					h.check(err)
+				}
 				signal()
 			}
 		})
@@ -155,10 +157,12 @@ func BenchmarkIdleLatency(b *testing.B) {
 		var times timing
 		for i := range wakes + 50 {
 			began := time.Now()
-			_, err := h.Wake(ctx, store.Wake{WorkspaceID: h.workspace, AgentID: agent, UserID: "ann"})
+			made, err := h.Wake(ctx, store.Wake{WorkspaceID: h.workspace, AgentID: agent, UserID: "ann"})
 			h.ok(err)
-			_, err = h.Route(ctx, agent)
-			h.ok(err)
+			if !made.Routed {
+				_, err = h.Route(ctx, agent)
+				h.ok(err)
+			}
 			claimed, err := h.Claim(ctx, h.owner, 16, lease)
 			if i >= 50 {
 				times.since(began)
