@@ -119,6 +119,11 @@ bench-queue: ## the figures of the queue against pgbench, on a durable cluster o
 	@tools/ensure-postgres.sh test
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 60m ./internal/queuebench
 
+.PHONY: bench-drain
+bench-drain: ## 1,000 fires that wait, worked off by the built program, against pgbench on the same cluster
+	@tools/ensure-postgres.sh test
+	$(GO) test -run '^$$' -bench '^BenchmarkDrain$$' -benchtime 1x -timeout 30m ./cmd/rouse
+
 .PHONY: bench-api
 bench-api: ## the API of the built program against a bare gqlgen server, and events to many subscribers against one (BENCH=Fan)
 	@tools/ensure-postgres.sh test

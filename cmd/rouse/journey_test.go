@@ -186,7 +186,7 @@ func (j journey) end(run string) runView {
 }
 
 // databaseOf is how another program reaches the private database of a data folder.
-func databaseOf(t *testing.T, dataDir string) (address string, env []string) {
+func databaseOf(t testing.TB, dataDir string) (address string, env []string) {
 	t.Helper()
 	address, ok := postgres.RunningURL(filepath.Join(dataDir, "postgres"), "")
 	if !ok {

@@ -5,12 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -143,47 +139,15 @@ func (s timing) at(p int) float64 {
 	return float64(sorted[min(len(sorted)-1, len(sorted)*p/100)].Microseconds()) / 1000
 }
 
-var (
-	pgbenchRate    = regexp.MustCompile(`tps = ([0-9.]+)`)
-	pgbenchLatency = regexp.MustCompile(`latency average = ([0-9.]+) ms`)
-)
-
 // pgbench runs PostgreSQL's own benchmark for some seconds and returns its transactions in a second and how long one took.
 func (h *house) pgbench(seconds, clients int) (rate, latencyMs float64) {
 	h.Helper()
 	var exists bool
 	h.ok(h.db.QueryRowContext(context.Background(), `SELECT to_regclass('pgbench_accounts') IS NOT NULL`).Scan(&exists))
 	if !exists {
-		h.runPgbench("-i", "-q", "-s", "10")
+		pgtest.FillPgbench(h, h.url)
 	}
-	out := h.runPgbench("-n", "-b", "simple-update", "-c", strconv.Itoa(clients), "-j", "1", "-M", "prepared", "-T", strconv.Itoa(seconds))
-	return number(h, pgbenchRate, out), number(h, pgbenchLatency, out)
-}
-
-func number(h *house, form *regexp.Regexp, text []byte) float64 {
-	h.Helper()
-	m := form.FindSubmatch(text)
-	if m == nil {
-		h.Fatalf("pgbench said %s", text)
-	}
-	n, err := strconv.ParseFloat(string(m[1]), 64)
-	h.ok(err)
-	return n
-}
-
-func (h *house) runPgbench(args ...string) []byte {
-	h.Helper()
-	binaries, err := postgres.FindBinaries()
-	h.ok(err)
-	name := filepath.Join(binaries.Dir, "pgbench")
-	if _, err := os.Stat(name); err != nil {
-		name = "pgbench" // some packages have it with the client's programs
-	}
-	out, err := exec.Command(name, append(args, h.url)...).CombinedOutput()
-	if err != nil {
-		h.Fatalf("pgbench %v: %v: %s", args, err, out)
-	}
-	return out
+	return pgtest.Pgbench(h, h.url, seconds, clients)
 }
 
 // report drops the benchmark's own ns/op, which would mean nothing here.
