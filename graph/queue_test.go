@@ -3,6 +3,7 @@ package graph_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -40,6 +41,23 @@ func (w *world) wakeRun(agent string) string {
 	return run
 }
 
+// wakeUnrouted wakes an agent while somebody holds its lane, which a wake does not wait for.
+func (w *world) wakeUnrouted(agent string) store.Made {
+	w.t.Helper()
+	holder, err := w.db.BeginTx(w.t.Context(), nil)
+	if err == nil {
+		_, err = holder.ExecContext(w.t.Context(), `SELECT 1 FROM agent_lanes WHERE agent_id = $1 FOR UPDATE`, agent)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	made, err := w.store.Wake(w.t.Context(), store.Wake{WorkspaceID: xid.ID(w.workspace), AgentID: xid.ID(agent), UserID: "bob"})
+	if err := errors.Join(err, holder.Rollback()); err != nil {
+		w.t.Fatal(err)
+	}
+	return made
+}
+
 func TestRunsAndRequestsSayWhyTheyWait(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent("echo")
@@ -49,10 +67,7 @@ func TestRunsAndRequestsSayWhyTheyWait(t *testing.T) {
 	}
 	w.sql(`UPDATE runs SET started_at = clock_timestamp() WHERE id = $1`, live)
 	behind := w.wakeRun(agent) // the same scope
-	unrouted, err := w.store.Wake(t.Context(), store.Wake{WorkspaceID: xid.ID(w.workspace), AgentID: xid.ID(agent), UserID: "bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	unrouted := w.wakeUnrouted(agent)
 	idle := w.wakeRun(w.agent("idle"))
 
 	var out struct {
