@@ -34,7 +34,8 @@ type Launch struct {
 }
 
 // Start assembles the prompt from all of the run's requests, writes their receipts (SPEC S3.6) and returns what to
-// launch. launch is nil when the attempt was settled instead: agent paused or deleted, cancel asked, all reasons gone, no executor.
+// launch. launch is nil when the attempt was settled instead: agent paused or deleted, cancel asked, all reasons gone, no
+// executor.
 func (s *Attempts) Start(ctx context.Context, a Attempt) (launch *Launch, err error) {
 	x := &transition{Attempt: a, kind: toStart}
 	if err := s.transit(ctx, x); err != nil {

@@ -73,8 +73,9 @@ func (s *Attempts) transitTogether(ctx context.Context, batch []*transition) []e
 	})
 }
 
-// transitAll makes transitions of live attempts in the order: starts, sessions, ends, each by the ids of the runs. All lanes are locked first, then the runs,
-// then their tasks, each in the order of their ids; the workspaces' lanes and the budgets come last, when the runs leave.
+// transitAll makes transitions of live attempts in the order: starts, sessions, ends, each by the ids of the runs. All lanes are
+// locked first, then the runs, then their tasks, each in the order of their ids; the workspaces' lanes and the budgets come last,
+// when the runs leave.
 func (t *tx) transitAll(ctx context.Context, batch []*transition, wait bool) error {
 	if err := t.lockLive(ctx, batch, wait); err != nil {
 		return err

@@ -101,8 +101,14 @@ func (c *claimer) readTasksAhead(ctx context.Context, candidates []candidate, ru
 
 const readAheadQuery = `
 SELECT ` + runColumns + `, ` + guard.AgentColumns + `, coalesce(` + queueOfRun + `, '')
-FROM unnest($1::text[], $2::bigint[]) AS l (agent_id, places) JOIN agents a ON a.id = l.agent_id CROSS JOIN LATERAL (
-  SELECT * FROM runs WHERE agent_id = l.agent_id AND ` + guard.Due + ` ORDER BY requested_at, id LIMIT l.places) r
+FROM unnest($1::text[], $2::bigint[]) AS l (agent_id, places)
+JOIN agents a ON a.id = l.agent_id
+CROSS JOIN LATERAL (
+  SELECT *
+  FROM runs
+  WHERE agent_id = l.agent_id AND ` + guard.Due + `
+  ORDER BY requested_at, id
+  LIMIT l.places) r
 ORDER BY r.requested_at, r.id`
 
 // admitted is the runs to claim, in their order and within the workspaces' ceilings. It ends before the first run that
@@ -176,8 +182,10 @@ func (c *claimer) moveLanes(ctx context.Context, lanes []lane, claimed []Claimed
 }
 
 var moveLanesQuery = `
-UPDATE agent_lanes l SET running = l.running + n.taken, head_at = h.requested_at, head_id = h.id
-FROM unnest($1::text[], $2::bigint[]) AS n (agent_id, taken) LEFT JOIN LATERAL (
+UPDATE agent_lanes l
+SET running = l.running + n.taken, head_at = h.requested_at, head_id = h.id
+FROM unnest($1::text[], $2::bigint[]) AS n (agent_id, taken)
+LEFT JOIN LATERAL (
   ` + guard.Head("n.agent_id") + `) h ON true
 WHERE l.agent_id = n.agent_id
 RETURNING l.agent_id, l.running, l.head_at, l.head_id`

@@ -21,15 +21,17 @@ type claimer struct {
 	taken   map[xid.ID]int  // runs claimed, by workspace
 	foreign map[xid.ID]bool // lanes whose head is not for the queue that the claim is about
 	newest  *lane           // the newest head that may be taken; nil: there are no other lanes
-	busy    map[xid.ID]bool // lanes whose head is about a task that somebody holds, or of a project that was not looked at, or whose budget somebody holds
+	// busy are lanes whose head is about a task that somebody holds, or of a project that was not looked at, or whose budget
+	// somebody holds.
+	busy    map[xid.ID]bool
 	budgets budgets
 }
 
 // claimPatience is how long a claim waits for a row that somebody holds: then its lane fails, and rests if that goes on.
 const claimPatience = `1s`
 
-// lockCeilings locks the workspaces' lanes, in id order, waits no longer than claimPatience from then on, and notes how many runs those with a ceiling may still take, and
-// which of them have budgets.
+// lockCeilings locks the workspaces' lanes, in id order, waits no longer than claimPatience from then on, and notes how many runs
+// those with a ceiling may still take, and which of them have budgets.
 func (c *claimer) lockCeilings(ctx context.Context, lanes []lane) error {
 	var workspaces []xid.ID
 	for _, l := range lanes {
@@ -160,7 +162,10 @@ func (c *claimer) admit(ctx context.Context, l *lane, run runRow) (got *Claimed,
 func (t *tx) admitFacts(ctx context.Context, l lane, run runRow) (f domain.AdmitFacts, queue string, err error) {
 	f = domain.AdmitFacts{AgentStatus: l.status, WakeClass: run.class, CancelRequested: run.cancelRequestedAt != nil}
 	const agent = `
-SELECT ` + guard.AgentColumns + `, coalesce(` + queueOfRun + `, '') FROM runs r JOIN agents a ON a.id = r.agent_id WHERE r.id = $1`
+SELECT ` + guard.AgentColumns + `, coalesce(` + queueOfRun + `, '')
+FROM runs r
+JOIN agents a ON a.id = r.agent_id
+WHERE r.id = $1`
 	if err := pgtx.QueryRow(ctx, t, append(guard.AgentInto(&f), &queue), agent, run.id); err != nil {
 		return f, "", fmt.Errorf("read the agent: %w", err)
 	}

@@ -25,29 +25,58 @@ func (c *claimer) take(ctx context.Context, l lane, run runRow) (*Claimed, error
 // none. The tasks are locked, free, and each of one run only. A run with a queue is offered: its lease has no owner.
 func (c *claimer) takeAll(ctx context.Context, runs []runRow) ([]Claimed, error) {
 	const query = `
-WITH n AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS n (run_id, attempt_id, activity_id, queue)),
+-- $1 runs, $2 ids of the attempts, $3 ids of the entries, $4 queues, or "", $5 now, $6 owner, $7 end of the
+-- owner's leases, $8 its host, $9 id of the host's boot, $10 its process, $11 when that began, $12 end of the
+-- offers
+WITH n AS (
+  SELECT *
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS n (run_id, attempt_id, activity_id, queue)),
 r AS (
-  UPDATE runs SET status = 'CLAIMED', attempt = attempt + 1, claimed_at = $5, started_at = NULL, session_id = NULL,
+  UPDATE runs
+  SET status = 'CLAIMED', attempt = attempt + 1, claimed_at = $5, started_at = NULL, session_id = NULL,
     revision = revision + 1, event_seq = event_seq + 1
-  FROM n WHERE id = n.run_id AND status = 'QUEUED'
-  RETURNING id, workspace_id, agent_id, task_id, causation_id, attempt, event_seq, attempt_id, activity_id, NULLIF(queue, '') AS queue),
+  FROM n
+  WHERE id = n.run_id AND status = 'QUEUED'
+  RETURNING id, workspace_id, agent_id, task_id, causation_id, attempt, event_seq, attempt_id, activity_id,
+    NULLIF(queue, '') AS queue),
 co AS (
-  UPDATE tasks t SET checkout_agent_id = r.agent_id, checkout_run_id = r.id, checkout_at = $5 FROM r WHERE t.id = r.task_id),
+  UPDATE tasks t
+  SET checkout_agent_id = r.agent_id, checkout_run_id = r.id, checkout_at = $5
+  FROM r
+  WHERE t.id = r.task_id),
 act AS (` + activityInto + `
-  SELECT activity_id, workspace_id, '` + string(domain.ActivityCodeRunClaimed) + `', CASE WHEN queue IS NULL THEN 'The run was claimed.' ELSE 'The run was offered to workers.' END, 'SYSTEM', 'queue', id, agent_id, task_id,
-    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'attempt', attempt, 'queue', queue)), causation_id, $5 FROM r),
+  SELECT activity_id, workspace_id, '` + string(domain.ActivityCodeRunClaimed) + `',
+    CASE WHEN queue IS NULL THEN 'The run was claimed.' ELSE 'The run was offered to workers.' END,
+    'SYSTEM', 'queue', id, agent_id, task_id,
+    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'attempt', attempt, 'queue', queue)),
+    causation_id, $5
+  FROM r),
 att AS (
   INSERT INTO run_attempts (id, workspace_id, run_id, number, status, owner, started_at)
-  SELECT attempt_id, workspace_id, id, attempt, CASE WHEN queue IS NULL THEN '` + string(domain.RunAttemptStatusLaunching) + `' ELSE 'OFFERED' END, CASE WHEN queue IS NULL THEN $6::text ELSE '' END, $5 FROM r),
+  SELECT attempt_id, workspace_id, id, attempt,
+    CASE WHEN queue IS NULL THEN '` + string(domain.RunAttemptStatusLaunching) + `' ELSE 'OFFERED' END,
+    CASE WHEN queue IS NULL THEN $6::text ELSE '' END, $5
+  FROM r),
 lease AS (
-  INSERT INTO attempt_leases (run_id, workspace_id, agent_id, attempt, owner, queue, lease_until, host, boot_id, owner_pid, owner_started)
-  SELECT id, workspace_id, agent_id, attempt, $6, NULL, $7::timestamptz, $8, $9, $10::bigint, $11::bigint FROM r WHERE queue IS NULL
-  UNION ALL SELECT id, workspace_id, agent_id, attempt, NULL, queue, $12, NULL, NULL, NULL, NULL FROM r WHERE queue IS NOT NULL),
+  INSERT INTO attempt_leases (run_id, workspace_id, agent_id, attempt, owner, queue, lease_until,
+    host, boot_id, owner_pid, owner_started)
+  SELECT id, workspace_id, agent_id, attempt, $6, NULL, $7::timestamptz, $8, $9, $10::bigint, $11::bigint
+  FROM r
+  WHERE queue IS NULL
+  UNION ALL
+  SELECT id, workspace_id, agent_id, attempt, NULL, queue, $12, NULL, NULL, NULL, NULL
+  FROM r
+  WHERE queue IS NOT NULL),
 evt AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
-  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt, CASE WHEN queue IS NULL THEN '{}'::jsonb ELSE jsonb_build_object('queue', queue) END, $5 FROM r),
+  SELECT workspace_id, id, event_seq, 'CLAIMED', attempt,
+    CASE WHEN queue IS NULL THEN '{}'::jsonb ELSE jsonb_build_object('queue', queue) END, $5
+  FROM r),
 req AS (
-  UPDATE wakeup_requests q SET status = 'CLAIMED', claimed_at = $5 FROM r WHERE q.run_id = r.id AND q.status = 'QUEUED')
+  UPDATE wakeup_requests q
+  SET status = 'CLAIMED', claimed_at = $5
+  FROM r
+  WHERE q.run_id = r.id AND q.status = 'QUEUED')
 SELECT id, attempt FROM r`
 	runIDs, queues := make([]xid.ID, len(runs)), make([]string, len(runs))
 	for i, run := range runs {
@@ -107,8 +136,11 @@ func (c *claimer) countTaken(ctx context.Context) error {
 // countWorkspace changes how many live runs a workspace has, and says whether it has budgets.
 func (t *tx) countWorkspace(ctx context.Context, workspaceID xid.ID, by int) (budgeted bool, err error) {
 	const query = `
-UPDATE workspace_lanes SET running = running + $2, released_at = CASE WHEN $2 < 0 AND running >= max_running THEN $3 ELSE released_at END
-WHERE workspace_id = $1 RETURNING EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = $1)`
+UPDATE workspace_lanes
+SET running = running + $2,
+  released_at = CASE WHEN $2 < 0 AND running >= max_running THEN $3 ELSE released_at END
+WHERE workspace_id = $1
+RETURNING EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = $1)`
 	if budgeted, err = pgtx.QueryOne[bool](ctx, t, query, workspaceID, by, t.Now); err != nil {
 		return false, fmt.Errorf("count the workspace's live runs: %w", err)
 	}
@@ -118,7 +150,9 @@ WHERE workspace_id = $1 RETURNING EXISTS (SELECT 1 FROM budget_policies b WHERE 
 func (c *claimer) parkGuardError(ctx context.Context, run runRow, cause error) error {
 	count := run.guardErrors + 1
 	const park = `
-UPDATE runs SET parked_reason = 'GUARD_ERROR', parked_until = $2, guard_errors = $3, revision = revision + 1 WHERE id = $1 AND status = 'QUEUED'`
+UPDATE runs
+SET parked_reason = 'GUARD_ERROR', parked_until = $2, guard_errors = $3, revision = revision + 1
+WHERE id = $1 AND status = 'QUEUED'`
 	if err := pgtx.ExecOne(ctx, c, park, run.id, c.Now.Add(domain.GuardBackoff(count)), count); err != nil {
 		return fmt.Errorf("park run after a guard error: %w", err)
 	}

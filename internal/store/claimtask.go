@@ -33,7 +33,8 @@ func (t *tx) tryTasks(ctx context.Context, taskIDs []xid.ID) (map[xid.ID]bool, e
 	if len(taskIDs) == 0 {
 		return locked, nil
 	}
-	got, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], `SELECT id FROM tasks WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`, pgtx.IDs(taskIDs))
+	got, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], `
+SELECT id FROM tasks WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`, pgtx.IDs(taskIDs))
 	if err != nil {
 		return nil, fmt.Errorf("lock tasks: %w", err)
 	}
@@ -78,8 +79,12 @@ func (t *tx) readGuards(ctx context.Context, runs []runRow) (map[xid.ID]guard.Ta
 func (t *tx) dropStale(ctx context.Context, run runRow, stale []domain.StaleRequests, quiet bool) error {
 	for _, s := range stale {
 		const query = `
-UPDATE wakeup_requests SET status = 'CANCELLED', end_reason = $4, finished_at = $5
-WHERE run_id = $1 AND source = $2 AND coalesce(basis::text, '') = $3 AND ` + guard.RequestLives + ` AND finished_at IS NULL RETURNING id, routine_run_id`
+-- $1 run, $2 source, $3 basis, or "", $4 why they end, $5 now
+UPDATE wakeup_requests
+SET status = 'CANCELLED', end_reason = $4, finished_at = $5
+WHERE run_id = $1 AND source = $2 AND coalesce(basis::text, '') = $3
+  AND ` + guard.RequestLives + ` AND finished_at IS NULL
+RETURNING id, routine_run_id`
 		var ended, fires []xid.ID
 		_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
 			var id, fire xid.ID
@@ -107,7 +112,9 @@ WHERE run_id = $1 AND source = $2 AND coalesce(basis::text, '') = $3 AND ` + gua
 // parkBlocked parks a due run until an event says that it can go on.
 func (t *tx) parkBlocked(ctx context.Context, run runRow) error {
 	const query = `
-UPDATE runs SET parked_reason = 'TASK_BLOCKED', parked_until = NULL, revision = revision + 1 WHERE id = $1 AND status = 'QUEUED'`
+UPDATE runs
+SET parked_reason = 'TASK_BLOCKED', parked_until = NULL, revision = revision + 1
+WHERE id = $1 AND status = 'QUEUED'`
 	if err := pgtx.ExecOne(ctx, t, query, run.id); err != nil {
 		return fmt.Errorf("park run: %w", err)
 	}

@@ -48,7 +48,8 @@ RETURNING id, requested_at`
 	err = pgtx.QueryRow(ctx, t, []any{&id, &at}, query, xid.New("wkp"), r.workspaceID, r.agentID, r.taskID, r.routineID, r.routineRunID, r.causationID, r.scope, r.source,
 		r.basis, r.class, r.personWaiting, r.fingerprint, r.reason, payload, r.recovered, r.hops, r.key)
 	if errors.Is(err, sql.ErrNoRows) {
-		id, err = pgtx.QueryOne[xid.ID](ctx, t, `SELECT id FROM wakeup_requests WHERE workspace_id = $1 AND idempotency_key = $2`, r.workspaceID, r.key)
+		id, err = pgtx.QueryOne[xid.ID](ctx, t, `
+SELECT id FROM wakeup_requests WHERE workspace_id = $1 AND idempotency_key = $2`, r.workspaceID, r.key)
 		if err != nil {
 			return "", false, fmt.Errorf("find the request that has the key: %w", err)
 		}

@@ -72,8 +72,14 @@ const unroutedAgentsQuery = `
 WITH RECURSIVE agents AS (
   (SELECT agent_id FROM wakeup_requests WHERE ` + guard.Unrouted + ` ORDER BY agent_id LIMIT 1)
   UNION ALL
-  SELECT (SELECT q.agent_id FROM wakeup_requests q WHERE ` + guard.Unrouted + ` AND q.agent_id > a.agent_id ORDER BY q.agent_id LIMIT 1)
-  FROM agents a WHERE a.agent_id IS NOT NULL)
+  SELECT (
+    SELECT q.agent_id
+    FROM wakeup_requests q
+    WHERE ` + guard.Unrouted + ` AND q.agent_id > a.agent_id
+    ORDER BY q.agent_id
+    LIMIT 1)
+  FROM agents a
+  WHERE a.agent_id IS NOT NULL)
 SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT $1`
 
 func (t *tx) route(ctx context.Context, wait bool, agents []xid.ID) (out routing, err error) {
@@ -232,14 +238,17 @@ func (r *router) readBlocked(ctx context.Context, requests []unroutedRequest) er
 }
 
 const scopeColumns = `
-SELECT id, status, started_at IS NOT NULL AS started, coalesce(parked_reason::text, '') AS reason, coalesce(parked_until, '0001-01-01Z') AS until, wake_class,
+SELECT id, status, started_at IS NOT NULL AS started, coalesce(parked_reason::text, '') AS reason,
+  coalesce(parked_until, '0001-01-01Z') AS until, wake_class,
   coalesce(routine_id, '') AS routine, coalesce(fingerprint, '') AS fingerprint, requested_at
 FROM runs WHERE agent_id = x.agent AND scope = x.scope AND `
 
 // scopesQuery reads the live runs of scopes, each kind by its partial index.
 const scopesQuery = `
-SELECT x.agent, x.scope, r.* FROM unnest($1::text[], $2::text[]) AS x (agent, scope)
-CROSS JOIN LATERAL (` + scopeColumns + `status = 'QUEUED' UNION ALL ` + scopeColumns + `status = 'CLAIMED') AS r`
+SELECT x.agent, x.scope, r.*
+FROM unnest($1::text[], $2::text[]) AS x (agent, scope)
+CROSS JOIN LATERAL (` + scopeColumns + `status = 'QUEUED'
+  UNION ALL ` + scopeColumns + `status = 'CLAIMED') AS r`
 
 func (r *router) readScopes(ctx context.Context, requests []unroutedRequest) error {
 	var agents []xid.ID
@@ -370,7 +379,11 @@ func (r *router) endOrphans(ctx context.Context) error {
 
 // endUnrouted ends requests that no run is to be made for, and the fires behind them.
 func (r *router) endUnrouted(ctx context.Context, requests []xid.ID, status domain.WakeupStatus, reason domain.EndReason) error {
-	const query = `UPDATE wakeup_requests SET status = $2, end_reason = $3, finished_at = $4 WHERE id = ANY($1) RETURNING routine_run_id, task_id`
+	const query = `
+UPDATE wakeup_requests
+SET status = $2, end_reason = $3, finished_at = $4
+WHERE id = ANY($1)
+RETURNING routine_run_id, task_id`
 	var fires, tasks []xid.ID
 	_, err := pgtx.Collect(ctx, r, func(rows *sql.Rows) (_ struct{}, err error) {
 		var fire, task xid.ID
@@ -390,7 +403,8 @@ func (s *Queue) RouteRequests(ctx context.Context, requests []xid.ID) error {
 	if len(requests) == 0 {
 		return nil
 	}
-	agents, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], `SELECT DISTINCT agent_id FROM wakeup_requests WHERE id = ANY($1) ORDER BY 1`, pgtx.IDs(requests))
+	agents, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], `
+SELECT DISTINCT agent_id FROM wakeup_requests WHERE id = ANY($1) ORDER BY 1`, pgtx.IDs(requests))
 	if err != nil {
 		return fmt.Errorf("find whose requests they are: %w", err)
 	}

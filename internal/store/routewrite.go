@@ -97,23 +97,37 @@ func (r *router) writeRuns(ctx context.Context) error {
 		return fmt.Errorf("encode runs: %w", err)
 	}
 	const query = `
-WITH n AS MATERIALIZED (SELECT * FROM json_to_recordset($1) AS n (id text, workspace text, agent text, task text, routine text, causation text, scope text, source text,
-  class text, fingerprint text, parked text, until timestamptz, retries int, hops int, at timestamptz, request text, activity text, data jsonb)),
+WITH n AS MATERIALIZED (
+  SELECT *
+  FROM json_to_recordset($1) AS n (id text, workspace text, agent text, task text, routine text, causation text,
+      scope text, source text, class text, fingerprint text, parked text, until timestamptz, retries int,
+      hops int, at timestamptz, request text, activity text, data jsonb)),
 run AS (
-  INSERT INTO runs (id, workspace_id, agent_id, task_id, routine_id, causation_id, scope, source, wake_class, fingerprint, status,
-    parked_reason, parked_until, due_at, retry_count, hops, requested_at, event_seq)
+  INSERT INTO runs (id, workspace_id, agent_id, task_id, routine_id, causation_id, scope, source, wake_class,
+    fingerprint, status, parked_reason, parked_until, due_at, retry_count, hops, requested_at, event_seq)
   SELECT id, workspace, agent, task, routine, causation, scope, source, class, fingerprint, 'QUEUED', parked, until,
-    CASE WHEN parked IS NULL THEN $2::timestamptz END, retries, hops, at, 1 FROM n),
+    CASE WHEN parked IS NULL THEN $2::timestamptz END, retries, hops, at, 1
+  FROM n),
 told AS (` + activityInto + `
-  SELECT activity, workspace, '` + string(domain.ActivityCodeWakeupQueued) + `', 'The wakeup was queued.', 'SYSTEM', 'router', request, agent, task,
+  SELECT activity, workspace, '` + string(domain.ActivityCodeWakeupQueued) + `', 'The wakeup was queued.',
+    'SYSTEM', 'router', request, agent, task,
     jsonb_strip_nulls(jsonb_build_object('agent', agent, 'task_id', task, 'runId', id, 'source', source)), causation, $2
   FROM n WHERE activity IS NOT NULL),
 event AS (
-  INSERT INTO run_events (workspace_id, run_id, seq, kind, data, occurred_at) SELECT workspace, id, 1, 'CREATED', data, $2 FROM n),
+  INSERT INTO run_events (workspace_id, run_id, seq, kind, data, occurred_at)
+  SELECT workspace, id, 1, 'CREATED', data, $2
+  FROM n),
 linked AS (
-  UPDATE wakeup_requests q SET run_id = n.id FROM n WHERE q.id = n.request AND q.id = ANY($3) RETURNING q.routine_run_id),
+  UPDATE wakeup_requests q
+  SET run_id = n.id
+  FROM n
+  WHERE q.id = n.request AND q.id = ANY($3)
+  RETURNING q.routine_run_id),
 open AS (
-  UPDATE routine_runs f SET completed_at = NULL FROM linked WHERE f.id = linked.routine_run_id AND f.status = 'COALESCED')
+  UPDATE routine_runs f
+  SET completed_at = NULL
+  FROM linked
+  WHERE f.id = linked.routine_run_id AND f.status = 'COALESCED')
 SELECT count(*) FROM linked`
 	linked, err := pgtx.QueryOne[int](ctx, r, query, encoded, r.Now, pgtx.IDs(requests))
 	if err == nil && linked != len(requests) {
@@ -132,7 +146,8 @@ SELECT count(*) FROM linked`
 func (r *router) writeParkings(ctx context.Context) error {
 	for id, run := range r.parked {
 		const park = `
-UPDATE runs SET parked_reason = $2, parked_until = $3, due_at = $4, revision = revision + 1
+UPDATE runs
+SET parked_reason = $2, parked_until = $3, due_at = $4, revision = revision + 1
 WHERE id = $1 AND status = 'QUEUED'`
 		if err := pgtx.ExecOne(ctx, r, park, id, pgtx.Nullable(run.ParkedReason), pgtx.NullableTime(run.ParkedUntil), dueFrom(run.ParkedReason, r.Now)); err != nil {
 			return fmt.Errorf("change the run's parking: %w", err)
@@ -168,22 +183,38 @@ func (r *router) writeMerges(ctx context.Context) error {
 		return fmt.Errorf("encode merges: %w", err)
 	}
 	const query = `
-WITH n AS MATERIALIZED (SELECT * FROM unnest($2::text[], $3::text[], $4::text[]) AS n (request, run, activity)),
+-- $1 merges, $2 requests, $3 the run of each, $4 ids of the entries, $5 runs, $6 now
+WITH n AS MATERIALIZED (
+  SELECT *
+  FROM unnest($2::text[], $3::text[], $4::text[]) AS n (request, run, activity)),
 linked AS (
-  UPDATE wakeup_requests q SET status = 'COALESCED', run_id = n.run FROM n WHERE q.id = n.request AND q.id = ANY($2)
+  UPDATE wakeup_requests q
+  SET status = 'COALESCED', run_id = n.run
+  FROM n
+  WHERE q.id = n.request AND q.id = ANY($2)
   RETURNING q.id, q.workspace_id, q.agent_id, q.task_id, q.causation_id, q.run_id, q.source, n.activity),
 told AS (` + activityInto + `
-  SELECT activity, workspace_id, '` + string(domain.ActivityCodeWakeupCoalesced) + `', 'The wakeup was merged into a run.', 'SYSTEM', 'router', id, agent_id, task_id,
-    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'runId', run_id, 'source', source)), causation_id, $6 FROM linked),
+  SELECT activity, workspace_id, '` + string(domain.ActivityCodeWakeupCoalesced) + `', 'The wakeup was merged into a run.',
+    'SYSTEM', 'router', id, agent_id, task_id,
+    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'runId', run_id, 'source', source)),
+    causation_id, $6
+  FROM linked),
 raised AS (
-  UPDATE runs r SET coalesced_count = coalesced_count + m.requests, hops = greatest(r.hops, m.hops), revision = revision + 1, event_seq = event_seq + CASE WHEN m.promote THEN 2 ELSE 1 END,
+  UPDATE runs r
+  SET coalesced_count = coalesced_count + m.requests, hops = greatest(r.hops, m.hops), revision = revision + 1,
+    event_seq = event_seq + CASE WHEN m.promote THEN 2 ELSE 1 END,
     wake_class = CASE WHEN m.promote THEN 'EVENT' ELSE wake_class END
-  FROM json_to_recordset($1) AS m (run text, requests int, promote boolean, hops int) WHERE r.id = m.run AND r.id = ANY($5)
+  FROM json_to_recordset($1) AS m (run text, requests int, promote boolean, hops int)
+  WHERE r.id = m.run AND r.id = ANY($5)
   RETURNING r.id, r.workspace_id, r.event_seq, m.requests, m.promote),
 event AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, data, occurred_at)
-  SELECT workspace_id, id, event_seq - promote::int, '` + string(domain.RunEventKindCoalesced) + `', jsonb_build_object('requests', requests), $6 FROM raised
-  UNION ALL SELECT workspace_id, id, event_seq, '` + string(domain.RunEventKindPromoted) + `', '{}', $6 FROM raised WHERE promote)
+  SELECT workspace_id, id, event_seq - promote::int, '` + string(domain.RunEventKindCoalesced) + `', jsonb_build_object('requests', requests), $6
+  FROM raised
+  UNION ALL
+  SELECT workspace_id, id, event_seq, '` + string(domain.RunEventKindPromoted) + `', '{}', $6
+  FROM raised
+  WHERE promote)
 SELECT (SELECT count(*) FROM linked), (SELECT count(*) FROM raised)`
 	var nLinked, nRaised int
 	err = pgtx.QueryRow(ctx, r, []any{&nLinked, &nRaised}, query, encoded, pgtx.IDs(requests), pgtx.IDs(into), pgtx.IDs(newIDs("act", len(requests))), pgtx.IDs(runs), r.Now)

@@ -82,7 +82,8 @@ func (t *tx) endAttempts(ctx context.Context, left []departure) (map[xid.ID]ende
 		return nil, fmt.Errorf("end attempts: %w", err)
 	}
 	for _, d := range left {
-		if _, there := found[d.run.id]; !there { // somebody deleted the row of a live attempt by hand: its run must be able to end all the same
+		// somebody deleted the row of a live attempt by hand: its run must be able to end all the same
+		if _, there := found[d.run.id]; !there {
 			t.onCommit(func(s *base) {
 				s.log.Warn("a live attempt had no row any more, so its end is on the run alone", keysOf(d.run)...)
 			})

@@ -16,7 +16,10 @@ func (t *tx) conversation(ctx context.Context, run runRow) (c domain.TaskConvers
 	if run.taskID == "" {
 		return c, nil
 	}
-	const query = `SELECT external_id, run_count, created_at FROM task_sessions WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
+	const query = `
+SELECT external_id, run_count, created_at
+FROM task_sessions
+WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
 	err = pgtx.QueryRow(ctx, t, []any{&c.ExternalID, &c.Runs, &c.OpenedAt}, query, run.taskID, run.agentID)
 	if pgtx.NoRows(err) {
 		return domain.TaskConversation{}, nil
@@ -46,14 +49,18 @@ func (t *tx) openSession(ctx context.Context, run runRow, ag *ent.Agent) (resume
 
 // endSession ends the task's session for one that begins anew: what it knew goes with it.
 func (t *tx) endSession(ctx context.Context, run runRow) error {
-	const query = `UPDATE task_sessions SET state = 'ENDED', secrets = NULL WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
+	const query = `
+UPDATE task_sessions
+SET state = 'ENDED', secrets = NULL
+WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
 	_, err := pgtx.Exec(ctx, t, query, run.taskID, run.agentID)
 	return pgtx.Wrap("end the task's session", err)
 }
 
 // setSession moves the task's session that has not ended.
 func (t *tx) setSession(ctx context.Context, run runRow, state domain.TaskSessionState) error {
-	_, err := pgtx.Exec(ctx, t, `UPDATE task_sessions SET state = $3 WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`, run.taskID, run.agentID, state)
+	_, err := pgtx.Exec(ctx, t, `
+UPDATE task_sessions SET state = $3 WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`, run.taskID, run.agentID, state)
 	return pgtx.Wrap("move the task's session", err)
 }
 
@@ -63,8 +70,11 @@ func (t *tx) resumeFailed(ctx context.Context, run runRow, sessionID string) (bo
 		return false, nil
 	}
 	const query = `
-SELECT a.error_code FROM run_attempts a JOIN run_events e ON e.run_id = a.run_id AND e.attempt = a.number AND e.kind = 'LAUNCHED'
-WHERE a.run_id = $1 AND a.number = $2 AND a.status = 'FAILED' AND a.error_code IS NOT NULL AND e.data->>'resumedSession' = $3`
+SELECT a.error_code
+FROM run_attempts a
+JOIN run_events e ON e.run_id = a.run_id AND e.attempt = a.number AND e.kind = 'LAUNCHED'
+WHERE a.run_id = $1 AND a.number = $2 AND a.status = 'FAILED' AND a.error_code IS NOT NULL
+  AND e.data->>'resumedSession' = $3`
 	code, err := pgtx.QueryOne[domain.RunErrorCode](ctx, t, query, run.id, run.attempt-1, sessionID)
 	if pgtx.NoRows(err) {
 		return false, nil
@@ -85,13 +95,20 @@ func (t *tx) keepSession(ctx context.Context, run runRow, named string, resumabl
 	case domain.SessionUsed:
 		const query = `
 UPDATE task_sessions
-SET run_count = run_count + 1, last_used_at = $3, state = '` + string(domain.TaskSessionStateIdle) + `', secrets = ` + knownSecrets + `
+SET run_count = run_count + 1, last_used_at = $3, state = '` + string(domain.TaskSessionStateIdle) + `',
+  secrets = ` + knownSecrets + `
 WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
 		_, err = pgtx.Exec(ctx, t, query, run.taskID, run.agentID, t.Now, run.id)
 	case domain.SessionReplaced:
 		const query = `
-WITH gone AS (UPDATE task_sessions SET secrets = NULL WHERE task_id = $1 AND agent_id = $2 AND state = 'ENDED' AND secrets IS NOT NULL)
-INSERT INTO task_sessions (id, workspace_id, task_id, agent_id, external_id, state, run_count, last_used_at, created_at, secrets)
+-- $1 task, $2 agent, $3 now, $4 run, whose secrets it may know, $5 id of the session, $6 workspace, $7 the
+-- session's name at the agent's side
+WITH gone AS (
+  UPDATE task_sessions
+  SET secrets = NULL
+  WHERE task_id = $1 AND agent_id = $2 AND state = 'ENDED' AND secrets IS NOT NULL)
+INSERT INTO task_sessions (id, workspace_id, task_id, agent_id, external_id, state, run_count, last_used_at,
+    created_at, secrets)
 SELECT $5, $6, $1, $2, $7, 'IDLE', 1, $3, $3, ` + knownSecrets
 		if err := t.setSession(ctx, run, domain.TaskSessionStateEnded); err != nil {
 			return err
@@ -132,7 +149,9 @@ func (t *tx) restSessions(ctx context.Context, left []departure) error {
 		return nil
 	}
 	const query = `
-UPDATE task_sessions s SET state = '` + string(domain.TaskSessionStateIdle) + `' FROM unnest($1::text[], $2::text[]) AS n (task, agent)
+UPDATE task_sessions s
+SET state = '` + string(domain.TaskSessionStateIdle) + `'
+FROM unnest($1::text[], $2::text[]) AS n (task, agent)
 WHERE s.task_id = n.task AND s.agent_id = n.agent AND s.task_id = ANY($1) AND s.state = 'RUNNING'`
 	_, err := pgtx.Exec(ctx, t, query, pgtx.IDs(tasks), pgtx.IDs(agents))
 	return pgtx.Wrap("let the tasks' sessions rest", err)

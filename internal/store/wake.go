@@ -60,7 +60,8 @@ func (t *tx) wake(ctx context.Context, in Wake) (Made, error) {
 
 // checkAgent refuses an agent that is not in the workspace or was deleted.
 func (t *tx) checkAgent(ctx context.Context, workspaceID, agentID xid.ID, path []string) error {
-	_, err := pgtx.QueryOne[bool](ctx, t, `SELECT true FROM agents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, agentID, workspaceID)
+	_, err := pgtx.QueryOne[bool](ctx, t, `
+SELECT true FROM agents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, agentID, workspaceID)
 	if err != nil {
 		return pgtx.NotFound(err, path, "agent", agentID)
 	}
@@ -89,13 +90,25 @@ func (t *tx) coordinatorOf(ctx context.Context, workspaceID, agentID xid.ID) (xi
 WITH RECURSIVE chain AS (
   SELECT manager_id AS id, 1 AS depth FROM agents WHERE id = $2
   UNION ALL
-  SELECT a.manager_id, c.depth + 1 FROM chain c JOIN agents a ON a.id = c.id WHERE c.depth < 50),
+  SELECT a.manager_id, c.depth + 1
+  FROM chain c
+  JOIN agents a ON a.id = c.id
+  WHERE c.depth < 50),
 candidates AS (
-  SELECT a.id, c.depth, a.created_at FROM chain c JOIN agents a ON a.id = c.id WHERE a.role = 'COORDINATOR' AND a.deleted_at IS NULL
+  SELECT a.id, c.depth, a.created_at
+  FROM chain c
+  JOIN agents a ON a.id = c.id
+  WHERE a.role = 'COORDINATOR' AND a.deleted_at IS NULL
   UNION ALL
-  SELECT a.id, 1000, a.created_at FROM agents a JOIN agent_lanes l ON l.agent_id = a.id
+  SELECT a.id, 1000, a.created_at
+  FROM agents a
+  JOIN agent_lanes l ON l.agent_id = a.id
   WHERE a.workspace_id = $1 AND a.role = 'COORDINATOR' AND a.deleted_at IS NULL AND l.status <> 'STOPPED')
-SELECT id FROM candidates WHERE id IS DISTINCT FROM $2 ORDER BY depth, created_at, id LIMIT 1`
+SELECT id
+FROM candidates
+WHERE id IS DISTINCT FROM $2
+ORDER BY depth, created_at, id
+LIMIT 1`
 	id, err := pgtx.QueryOne[xid.ID](ctx, t, query, workspaceID, agentID)
 	if pgtx.NoRows(err) {
 		return "", nil

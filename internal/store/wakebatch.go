@@ -69,8 +69,8 @@ func (t *tx) wakeAll(ctx context.Context, batch []*waking) error {
 	return err
 }
 
-// claimWakeKeys takes the keys of wakes, in their order, and returns the wakes that are to be made. A second one with a key of the
-// same transaction is left out: it finds the first one's result later.
+// claimWakeKeys takes the keys of wakes, in their order, and returns the wakes that are to be made. A second one with a key of
+// the same transaction is left out: it finds the first one's result later.
 func (t *tx) claimWakeKeys(ctx context.Context, batch []*waking) (fresh []*waking, err error) {
 	ordered := slices.Clone(batch)
 	slices.SortStableFunc(ordered, func(a, b *waking) int {

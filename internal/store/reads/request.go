@@ -12,6 +12,9 @@ const UnroutedRequest = guard.Unrouted
 // stands for the question mark. OFFSET 0 makes PostgreSQL begin with the live runs, which are few, and not with the requests.
 func RequestOfLiveRun(status domain.WakeupStatus) string {
 	return `id IN (
-  SELECT q.id FROM runs r CROSS JOIN LATERAL (SELECT w.id FROM wakeup_requests w WHERE w.run_id = r.id AND w.status = '` + string(status) + `' OFFSET 0) q
+  SELECT q.id
+  FROM runs r
+  CROSS JOIN LATERAL (
+    SELECT w.id FROM wakeup_requests w WHERE w.run_id = r.id AND w.status = '` + string(status) + `' OFFSET 0) q
   WHERE r.workspace_id = ? AND r.status IN ('` + string(domain.RunStatusQueued) + `', '` + string(domain.RunStatusClaimed) + `'))`
 }
