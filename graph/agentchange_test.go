@@ -1,7 +1,6 @@
 package graph_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -93,9 +92,17 @@ func TestAnAgentIsChangedFieldByField(t *testing.T) {
 	}
 	e := update(map[string]any{"expectedRevision": 1, "sessionMaxRuns": nil, "executor": map[string]any{"command": map[string]any{
 		"argv": []string{"claude"}, "environment": []any{map[string]any{"name": "KEY", "value": "hunter2"}}}}})
-	if a := out.UpdateAgent.Agent; e != "" || a.Name != "Ada" || a.Instructions != "Be kind." || a.Cooldown != "PT0S" || a.Revision != 2 || a.SessionMaxRuns != nil || !slices.Equal(a.Executor.Environment, []string{"KEY"}) {
-		t.Errorf("absent fields stay and null clears: %q %+v", e, a)
+	if e != "" {
+		t.Fatalf("absent fields stay and null clears: %q %+v", e, out)
 	}
+	a := out.UpdateAgent.Agent
+	compare(t, "an agent of which absent fields stay and null clears",
+		is("name", a.Name, "Ada"),
+		is("instructions", a.Instructions, "Be kind."),
+		is("cooldown", a.Cooldown, "PT0S"),
+		is("revision", a.Revision, 2),
+		is("sessionMaxRuns", a.SessionMaxRuns, nil),
+		is("environment", a.Executor.Environment, []string{"KEY"}))
 	var stored string
 	w.ok(w.db.QueryRow(`SELECT executor::text FROM agents WHERE id = $1`, id).Scan(&stored))
 	if !strings.Contains(stored, "sealed for "+id+"/KEY") {
@@ -182,10 +189,18 @@ func TestSettingsAreChangedAndClampsReported(t *testing.T) {
 		return w.mutate("updateWorkspaceSettings", "clamped workspace { revision settings { recoveryLookbackHours maxConcurrentRuns coalescingWindow defaultTimeZone defaultExecutor { ... on EchoExecutor { delay } } } }", input, &out)
 	}
 	e := update(map[string]any{"recoveryLookbackHours": 5000, "coalescingWindow": "PT2M", "maxConcurrentRuns": 4, "defaultExecutor": map[string]any{"echo": map[string]any{"delay": "PT1S"}}})
-	if x := out.UpdateWorkspaceSettings; e != "" || !slices.Equal(x.Clamped, []string{"recoveryLookbackHours", "coalescingWindow"}) || x.Workspace.Settings.RecoveryLookbackHours != 720 ||
-		x.Workspace.Settings.CoalescingWindow != "PT1M" || *x.Workspace.Settings.MaxConcurrentRuns != 4 || x.Workspace.Settings.DefaultExecutor == nil || x.Workspace.Settings.DefaultTimeZone != "UTC" {
-		t.Errorf("changed: %q %+v", e, x)
+	if e != "" {
+		t.Fatalf("changed: %q %+v", e, out)
 	}
+	x := out.UpdateWorkspaceSettings
+	set := x.Workspace.Settings
+	compare(t, "the changed settings",
+		is("clamped", x.Clamped, []string{"recoveryLookbackHours", "coalescingWindow"}),
+		is("recoveryLookbackHours", set.RecoveryLookbackHours, 720),
+		is("coalescingWindow", set.CoalescingWindow, "PT1M"),
+		is("maxConcurrentRuns", *set.MaxConcurrentRuns, 4),
+		holds("defaultExecutor is set", set.DefaultExecutor != nil),
+		is("defaultTimeZone", set.DefaultTimeZone, "UTC"))
 	if e = update(map[string]any{"maxConcurrentRuns": nil}); e != "" || out.UpdateWorkspaceSettings.Workspace.Settings.MaxConcurrentRuns != nil {
 		t.Errorf("no ceiling: %q %+v", e, out)
 	}

@@ -692,9 +692,14 @@ func (w *world) checkFinished(id string) {
 	w.Do(t.Context(), `query($id: ID!) { run(id: $id) { status terminalShape summary outcome sessionId assembledPrompt contextSnapshot result usage { inputTokens costUsd }
 		attempts { number status } eventCursor events { edges { cursor node { kind } } } logs(first: 1, filter: {search: "O", stream: [STDOUT]}) { edges { cursor node { text } } pageInfo { hasNextPage } } } }`, map[string]any{"id": id}, &out)
 	r := out.Run
-	if r.Status != "FINISHED" || r.TerminalShape != "LAUNCHED_COMPLETED" || r.Summary != "done" || r.SessionID != "session-1" || r.AssembledPrompt == nil || r.Result["n"] != 1.0 || r.Usage.CostUsd != "0.250000" {
-		t.Errorf("run is %+v", r)
-	}
+	compare(t, "the run",
+		is("status", r.Status, "FINISHED"),
+		is("terminalShape", r.TerminalShape, "LAUNCHED_COMPLETED"),
+		is("summary", r.Summary, "done"),
+		is("sessionId", r.SessionID, "session-1"),
+		holds("assembledPrompt is shown", r.AssembledPrompt != nil),
+		is[any]("n of the result", r.Result["n"], 1.0),
+		is("costUsd", r.Usage.CostUsd, "0.250000"))
 	if len(r.Attempts) != 1 || r.Attempts[0].Status != "SUCCEEDED" || len(r.ContextSnapshot) == 0 {
 		t.Errorf("attempts are %+v, context is %v", r.Attempts, r.ContextSnapshot)
 	}

@@ -58,10 +58,19 @@ func TestBudgetsThroughTheAPI(t *testing.T) {
 	if b == nil || len(made.UserErrors) > 0 {
 		t.Fatalf("upsertBudget: %v", made.UserErrors)
 	}
-	if b.SpentUsd != "0.85" || b.LimitUsd != "1" || b.PercentUsed != 85 || b.State != "WITHIN" || b.Period != "MONTH" || b.OnExceed != "PAUSE_AGENT" ||
-		b.Subject["id"] != agent || b.SubjectKind != "AGENT" || b.ReservedUsd != "0" || b.Revision != 1 || b.ResetsAt == nil || len(b.AlertThresholds) != 2 {
-		t.Errorf("the budget is %+v", *b)
-	}
+	compare(t, "the budget",
+		is("spentUsd", b.SpentUsd, "0.85"),
+		is("limitUsd", b.LimitUsd, "1"),
+		is("percentUsed", b.PercentUsed, 85),
+		is("state", b.State, "WITHIN"),
+		is("period", b.Period, "MONTH"),
+		is("onExceed", b.OnExceed, "PAUSE_AGENT"),
+		is("subject's id", b.Subject["id"], agent),
+		is("subjectKind", b.SubjectKind, "AGENT"),
+		is("reservedUsd", b.ReservedUsd, "0"),
+		is("revision", b.Revision, 1),
+		holds("resetsAt is set", b.ResetsAt != nil),
+		is("number of alertThresholds", len(b.AlertThresholds), 2))
 	if ws, ag := state(); ws != "UNLIMITED" || ag != "WITHIN" {
 		t.Errorf("the states are %s and %s", ws, ag)
 	}

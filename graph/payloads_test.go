@@ -186,10 +186,15 @@ func TestABudgetListsWhatItResumesAndSendsAgain(t *testing.T) {
 	block()
 	set("10")
 	x := out.UpsertBudget
-	if len(x.ResumedAgents) != 1 || x.ResumedAgents[0].ID != agent || x.ResumedAgents[0].Status != "IDLE" || len(x.WakeupRequests) != 1 || x.WakeupRequestCount != 1 ||
-		x.WakeupRequests[0].Resends != 1 || x.WakeupRequests[0].Run == nil {
-		t.Errorf("a raised limit: %+v", x)
+	if len(x.ResumedAgents) != 1 || len(x.WakeupRequests) != 1 {
+		t.Fatalf("a raised limit: %+v", x)
 	}
+	compare(t, "a raised limit",
+		is("resumed agent", x.ResumedAgents[0].ID, agent),
+		is("status of the agent", x.ResumedAgents[0].Status, "IDLE"),
+		is("wakeupRequestCount", x.WakeupRequestCount, 1),
+		is("resends of the request", x.WakeupRequests[0].Resends, 1),
+		holds("the request has a run", x.WakeupRequests[0].Run != nil))
 	set("1")
 	w.sql(`UPDATE runs SET status = 'CANCELLED', finished_at = clock_timestamp() WHERE agent_id = $1 AND status = 'QUEUED'`, agent)
 	block()

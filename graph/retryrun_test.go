@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"fmt"
 	"testing"
 
 	"rouse.dev/rouse/internal/domain"
@@ -38,10 +39,16 @@ func TestARunIsRetriedAndTheAnswerShowsWhatBecameOfIt(t *testing.T) {
 	for i, replayed := range []bool{false, true} {
 		out, e := retry(input)
 		r := out.RetryRun
-		if e != "" || r.Replayed != replayed || r.Run == nil || r.Run.ID == run || r.Run.Status != "QUEUED" || len(r.WakeupRequests) != 1 ||
-			r.WakeupRequests[0].Resends != 1 || r.WakeupRequests[0].Run.ID != r.Run.ID {
+		if e != "" || r.Run == nil || len(r.WakeupRequests) != 1 {
 			t.Errorf("call %d: %q %+v", i+1, e, r)
+			continue
 		}
+		compare(t, fmt.Sprintf("call %d", i+1),
+			is("replayed", r.Replayed, replayed),
+			holds("the run is another one", r.Run.ID != run),
+			is("status of the run", r.Run.Status, "QUEUED"),
+			is("resends of the request", r.WakeupRequests[0].Resends, 1),
+			is("run of the request", r.WakeupRequests[0].Run.ID, r.Run.ID))
 	}
 	if _, e := retry(map[string]any{"runId": run, "idempotencyKey": "k"}); e != "IDEMPOTENCY_KEY_REUSED input.idempotencyKey" {
 		t.Errorf("the key with another input: %q", e)

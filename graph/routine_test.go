@@ -121,10 +121,17 @@ func TestARoutineIsChangedFieldByFieldAndItsRunsKeepTheirSnapshot(t *testing.T) 
 	}
 	e := update(map[string]any{"expectedRevision": 1, "description": "Look at {{repo}}.", "catchUpMax": 5000, "assigneeId": bob})
 	x := out.UpdateRoutine.Routine
-	if e != "" || x.Name != "Daily" || x.Description != "Look at {{repo}}." || x.CatchUpMax != 1000 || x.Revision != 2 || x.Assignee.Name != "Bob" ||
-		len(x.Variables) != 2 || x.Variables[1].Name != "repo" || !slices.Equal(out.UpdateRoutine.Clamped, []string{"catchUpMax"}) {
+	if e != "" || len(x.Variables) != 2 {
 		t.Fatalf("changed: %q %+v", e, out)
 	}
+	compare(t, "the changed routine",
+		is("name", x.Name, "Daily"),
+		is("description", x.Description, "Look at {{repo}}."),
+		is("catchUpMax", x.CatchUpMax, 1000),
+		is("revision", x.Revision, 2),
+		is("assignee", x.Assignee.Name, "Bob"),
+		is("second variable", x.Variables[1].Name, "repo"),
+		is("clamped", out.UpdateRoutine.Clamped, []string{"catchUpMax"}))
 	if n := x.Runs.Edges; len(n) != 1 || n[0].Node.Variables["branch"] != "main" {
 		t.Errorf("the fire from before shows %+v", n)
 	}
@@ -255,10 +262,15 @@ func TestADeletedRoutineIsGoneAndItsHistoryIsNot(t *testing.T) {
 	w.Do(t.Context(), `query($id: ID!, $w: ID!) { node(id: $id) { ... on RoutineRun { status skipReason trigger { id } routine { name }
 		wakeupRequest { status endReason run { status } } } } workspace(id: $w) { routines { totalCount } } }`, map[string]any{"id": fire.ID, "w": w.workspace}, &out)
 	n := out.Node
-	if n.Status != "CANCELLED" || n.SkipReason != "ROUTINE_DELETED" || n.Trigger != nil || n.Routine.Name != r.Name || n.WakeupRequest.Status != "CANCELLED" ||
-		n.WakeupRequest.Run.Status != "CANCELLED" || n.WakeupRequest.EndReason != "ROUTINE_DELETED" || out.Workspace.Routines.TotalCount != 0 {
-		t.Errorf("what is left is %+v", out)
-	}
+	compare(t, "what is left of a deleted routine",
+		is("status of the fire", n.Status, "CANCELLED"),
+		is("skipReason", n.SkipReason, "ROUTINE_DELETED"),
+		holds("the trigger is gone", n.Trigger == nil),
+		is("name of the routine", n.Routine.Name, r.Name),
+		is("status of the request", n.WakeupRequest.Status, "CANCELLED"),
+		is("status of the run", n.WakeupRequest.Run.Status, "CANCELLED"),
+		is("endReason", n.WakeupRequest.EndReason, "ROUTINE_DELETED"),
+		is("number of routines", out.Workspace.Routines.TotalCount, 0))
 	w.routine(w.agent("Bob"), map[string]any{"name": r.Name}) // the name is free again
 }
 

@@ -45,9 +45,15 @@ func TestWhatARoutineRemembersIsReadable(t *testing.T) {
 	w.ok(w.store.Finish(t.Context(), a, store.Success{Summary: "seen", Result: map[string]any{"summary": "seen"}}))
 	w.Do(t.Context(), read, ids, &out)
 	s := out.Routine.ContinuationSummary
-	if s == nil || s.Scope != "routine:"+routine || !strings.Contains(s.Content, "## Active focus\nseen") || s.ContentTokens == 0 || s.Agent.ID != agentID || s.UpdatedByRun == nil || s.UpdatedByRun.ID != string(a.RunID) {
-		t.Errorf("the routine remembers %+v", s)
+	if s == nil || s.UpdatedByRun == nil {
+		t.Fatalf("the routine remembers %+v", s)
 	}
+	compare(t, "what the routine remembers",
+		is("scope", s.Scope, "routine:"+routine),
+		holds("the content has what was seen", strings.Contains(s.Content, "## Active focus\nseen")),
+		holds("contentTokens are counted", s.ContentTokens != 0),
+		is("agent", s.Agent.ID, agentID),
+		is("run that updated it", s.UpdatedByRun.ID, string(a.RunID)))
 	if edges := out.Agent.ContinuationSummaries.Edges; len(edges) != 1 || edges[0].Node.Content != s.Content {
 		t.Errorf("the agent remembers %+v", edges)
 	}

@@ -39,10 +39,16 @@ func TestAWebhooksSecretIsShownOnceAndSealed(t *testing.T) {
 		t.Fatalf("made: %q %+v", e, made)
 	}
 	hook, secret := *made.CreateTrigger.Trigger, *made.CreateTrigger.Secret
-	if !strings.HasPrefix(secret, "whsec_") || len(secret) < 40 || hook.SigningMode != "HMAC_SHA256" || hook.ReplayWindow != "PT5M" || *hook.SecretHint != secret[len(secret)-4:] ||
-		len(hook.PublicID) < 32 || hook.Path != "/api/routine-triggers/"+hook.PublicID+"/fire" || strings.Contains(hook.SampleCurl, secret) || !strings.Contains(hook.SampleCurl, hook.Path) {
-		t.Errorf("the webhook is %+v", hook)
-	}
+	compare(t, "the webhook",
+		holds("the secret begins with whsec_", strings.HasPrefix(secret, "whsec_")),
+		holds("the secret has 40 characters or more", len(secret) >= 40),
+		is("signingMode", hook.SigningMode, "HMAC_SHA256"),
+		is("replayWindow", hook.ReplayWindow, "PT5M"),
+		is("secretHint", *hook.SecretHint, secret[len(secret)-4:]),
+		holds("publicId has 32 characters or more", len(hook.PublicID) >= 32),
+		is("path", hook.Path, "/api/routine-triggers/"+hook.PublicID+"/fire"),
+		holds("sampleCurl does not show the secret", !strings.Contains(hook.SampleCurl, secret)),
+		holds("sampleCurl calls the path", strings.Contains(hook.SampleCurl, hook.Path)))
 	var stored string
 	w.ok(w.db.QueryRow(`SELECT secret_sealed FROM routine_triggers WHERE id = $1`, hook.ID).Scan(&stored))
 	if stored != "sealed for "+hook.ID+"/secret" {
