@@ -150,12 +150,17 @@ func (s *Queue) dueLanes(ctx context.Context, limit int, without []xid.ID) ([]xi
 
 const dueLanesQuery = `
 WITH RECURSIVE ` + guard.WorkspacesDue + `
-SELECT l.agent_id FROM open_workspaces w CROSS JOIN LATERAL (
-  SELECT agent_id, head_at, head_id FROM agent_lanes
+SELECT l.agent_id
+FROM open_workspaces w
+CROSS JOIN LATERAL (
+  SELECT agent_id, head_at, head_id
+  FROM agent_lanes
   WHERE workspace_id = w.workspace_id AND ` + guard.LaneDue + ` AND eligible_at <= statement_timestamp()
     AND agent_id <> ALL($2)
-  ORDER BY head_at, head_id LIMIT $1) l
-ORDER BY l.head_at, l.head_id LIMIT $1`
+  ORDER BY head_at, head_id
+  LIMIT $1) l
+ORDER BY l.head_at, l.head_id
+LIMIT $1`
 
 // claimResult is what one transaction of the claim did, or several.
 type claimResult struct {

@@ -39,9 +39,14 @@ func (c *claimer) lockCeilings(ctx context.Context, lanes []lane) error {
 	}
 	const query = `
 WITH bound AS MATERIALIZED (SELECT set_config('lock_timeout', $2, true) AS lock_timeout)
-SELECT workspace_id, max_running - running, EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id),
+SELECT workspace_id, max_running - running,
+  EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id),
   EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id AND b.subject_kind = 'PROJECT')
-FROM workspace_lanes w CROSS JOIN bound WHERE workspace_id = ANY($1) ORDER BY workspace_id FOR NO KEY UPDATE OF w`
+FROM workspace_lanes w
+CROSS JOIN bound
+WHERE workspace_id = ANY($1)
+ORDER BY workspace_id
+FOR NO KEY UPDATE OF w`
 	c.free = map[xid.ID]int{}
 	_, err := pgtx.Collect(ctx, c, func(rows *sql.Rows) (struct{}, error) {
 		var id xid.ID

@@ -77,8 +77,12 @@ SELECT n.id, n.workspace, n.title, n.description, s.state, s.workflow_id, s.id, 
 FROM json_to_recordset($1) AS n (id text, workspace text, title text, description text, project text,
     assignee text, approval boolean)
 CROSS JOIN LATERAL (
-  SELECT s.id, s.workflow_id, s.state FROM workflows f JOIN workflow_steps s ON s.workflow_id = f.id
-  WHERE f.workspace_id = n.workspace AND f.kind = 'ROUTINE' ORDER BY s.position LIMIT 1) AS s
+  SELECT s.id, s.workflow_id, s.state
+  FROM workflows f
+  JOIN workflow_steps s ON s.workflow_id = f.id
+  WHERE f.workspace_id = n.workspace AND f.kind = 'ROUTINE'
+  ORDER BY s.position
+  LIMIT 1) AS s
 LEFT JOIN projects p ON p.id = n.project AND p.workspace_id = n.workspace AND p.deleted_at IS NULL`
 	inserted, err := pgtx.Exec(ctx, t, query, encoded, t.Now)
 	if err != nil {
@@ -135,7 +139,8 @@ written AS (
 told AS (` + activityInto + `
   SELECT activity, workspace, '` + string(domain.ActivityCodeTaskChanged) + `', 'The task was made.', $2,
     $3, task, agent, task, details, causation, $4
-  FROM n JOIN written ON written.id = n.task),
+  FROM n
+  JOIN written ON written.id = n.task),
 linked AS (
   UPDATE routine_runs f
   SET task_id = n.task, status = 'TASK_CREATED'
@@ -148,7 +153,8 @@ INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_run_id
     retry_count, idempotency_key)
 SELECT request, workspace, agent, task, fire, causation, scope, source, basis,
   '` + string(domain.WakeClassEvent) + `', person, reason, payload, 'QUEUED', false, 0, 0, 0, key
-FROM n JOIN linked ON linked.id = n.fire
+FROM n
+JOIN linked ON linked.id = n.fire
 RETURNING id, requested_at`
 	sent := map[xid.ID]time.Time{}
 	_, err = pgtx.Collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {

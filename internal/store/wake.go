@@ -71,8 +71,11 @@ SELECT true FROM agents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NU
 // checkWake refuses a person's wake when the agent is not there, or its backlog is full (SPEC S3.10).
 func (t *tx) checkWake(ctx context.Context, workspaceID, agentID xid.ID) error {
 	const query = `
-SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $3) AS queued)
-FROM agents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`
+SELECT (
+  SELECT count(*)
+  FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $3) AS queued)
+FROM agents
+WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`
 	queued, err := pgtx.QueryOne[int](ctx, t, query, agentID, workspaceID, domain.MaxBacklog+1)
 	if err != nil {
 		return pgtx.NotFound(err, []string{"agentId"}, "agent", agentID)
