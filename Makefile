@@ -7,7 +7,7 @@ PACKAGES ?=
 SINCE ?= HEAD~1
 
 # What needs no database: rules, and parts that touch the world by themselves. `make test-rules` takes seconds.
-RULES := ./internal/archtest ./internal/auth ./internal/config ./internal/cron ./internal/domain ./internal/lifecycle/... \
+RULES := ./internal/archtest ./internal/auth ./internal/config ./internal/cron ./internal/domain ./internal/lifecycle/... ./internal/liveness \
 	./internal/metrics ./internal/mutants ./internal/prompt ./internal/retry ./internal/secret ./internal/summary ./internal/xid
 # The others run under the race detector, which needs a C compiler (without one Go sets CGO_ENABLED to 0).
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)

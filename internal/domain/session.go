@@ -11,12 +11,11 @@ type TaskConversation struct {
 
 // SessionFacts are what decides whether a run resumes a session (SPEC S7.2).
 type SessionFacts struct {
-	Taskless bool
-	Former   TaskConversation
-	Now      time.Time
-	MaxRuns  *int           // of the agent; nil: no limit
-	MaxAge   *time.Duration // of the agent; nil: no limit
-	Failed   bool           // the run's last attempt resumed this session and failed (see SpoilsSession)
+	Former  TaskConversation // zero for a taskless run, which has none
+	Now     time.Time
+	MaxRuns *int           // of the agent; nil: no limit
+	MaxAge  *time.Duration // of the agent; nil: no limit
+	Failed  bool           // the run's last attempt resumed this session and failed (see SpoilsSession)
 }
 
 // SessionPlan says which session an attempt resumes; "" is a fresh one, which gets the full prompt. Ends says that the
@@ -26,12 +25,12 @@ type SessionPlan struct {
 	Ends   bool
 }
 
-// PlanSession decides which session an attempt opens. A taskless run always opens a fresh one. A task-bound run resumes
+// PlanSession decides which session an attempt opens. Without a former one it opens a fresh one. A task-bound run resumes
 // the session of its agent and task. It opens a new one when that session has served as many runs, or become as old, as
 // the agent's settings allow, or could not be resumed.
 func PlanSession(f SessionFacts) SessionPlan {
 	switch {
-	case f.Taskless, f.Former.ExternalID == "":
+	case f.Former.ExternalID == "":
 		return SessionPlan{}
 	case f.MaxRuns != nil && f.Former.Runs >= *f.MaxRuns,
 		f.MaxAge != nil && !f.Now.Before(f.Former.OpenedAt.Add(*f.MaxAge)),
@@ -63,9 +62,9 @@ const (
 
 // AfterSession decides what becomes of the former session when an attempt ended in the session that its agent named. Only
 // one that can be resumed is kept.
-func AfterSession(taskless bool, former TaskConversation, named string, resumable bool) SessionEnd {
+func AfterSession(former TaskConversation, named string, resumable bool) SessionEnd {
 	switch {
-	case taskless, !resumable, named == "":
+	case !resumable, named == "":
 		return SessionKept
 	case named == former.ExternalID:
 		return SessionUsed

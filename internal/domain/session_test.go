@@ -15,7 +15,6 @@ func TestPlanSession(t *testing.T) {
 		f    SessionFacts
 		want SessionPlan
 	}{
-		{"a taskless run is always fresh", SessionFacts{Taskless: true, Former: former}, SessionPlan{}},
 		{"the first run of a task is fresh", SessionFacts{}, SessionPlan{}},
 		{"the next one resumes", SessionFacts{Former: former}, SessionPlan{Resume: "s-1"}},
 		{"below the limits it resumes", SessionFacts{Former: former, MaxRuns: &four, MaxAge: &day}, SessionPlan{Resume: "s-1"}},
@@ -37,21 +36,19 @@ func TestAfterSession(t *testing.T) {
 	former := TaskConversation{ExternalID: "s-1"}
 	for _, c := range []struct {
 		name      string
-		taskless  bool
 		former    TaskConversation
 		named     string
 		resumable bool
 		want      SessionEnd
 	}{
-		{"a taskless run keeps no session", true, TaskConversation{}, "s-2", true, SessionKept},
-		{"a session that rouse named cannot be resumed", false, TaskConversation{}, "ses_1", false, SessionKept},
-		{"the first that the agent names is kept", false, TaskConversation{}, "s-1", true, SessionReplaced},
-		{"the one that was resumed served one more", false, former, "s-1", true, SessionUsed},
-		{"another one takes its place", false, former, "s-2", true, SessionReplaced},
-		{"an attempt without one leaves it", false, former, "", true, SessionKept},
+		{"a session that rouse named cannot be resumed", TaskConversation{}, "ses_1", false, SessionKept},
+		{"the first that the agent names is kept", TaskConversation{}, "s-1", true, SessionReplaced},
+		{"the one that was resumed served one more", former, "s-1", true, SessionUsed},
+		{"another one takes its place", former, "s-2", true, SessionReplaced},
+		{"an attempt without one leaves it", former, "", true, SessionKept},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := AfterSession(c.taskless, c.former, c.named, c.resumable); got != c.want {
+			if got := AfterSession(c.former, c.named, c.resumable); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})

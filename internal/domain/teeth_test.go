@@ -48,7 +48,7 @@ func TestAHeavyFireOfACatchUpIsActiveForTheNext(t *testing.T) {
 	}
 }
 
-// SPEC S5.3: a heartbeat is absorbed by a live run of the same routine with the same values, and by no other.
+// SPEC S3.5: a heartbeat is absorbed by a live run of the same routine with the same values, and by no other.
 func TestAHeartbeatIsAbsorbedByItsOwnRoutineAlone(t *testing.T) {
 	live := ScopeRun{ID: "run_1", Status: RunStatusClaimed, Started: true, RoutineID: "rtn_1", Fingerprint: "f", WakeClass: WakeClassPeriodic}
 	same := CoalesceRequest{Class: WakeClassPeriodic, RoutineID: "rtn_1", Fingerprint: "f"}

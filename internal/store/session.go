@@ -91,7 +91,7 @@ func (t *tx) keepSession(ctx context.Context, run runRow, named string, resumabl
 	if err != nil {
 		return err
 	}
-	switch domain.AfterSession(false, former, named, resumable) {
+	switch domain.AfterSession(former, named, resumable) {
 	case domain.SessionUsed:
 		const query = `
 UPDATE task_sessions

@@ -85,6 +85,7 @@ func (t *tx) setParticipants(ctx context.Context, in SetTaskParticipants) (sent,
 	}
 	for _, l := range lanes {
 		id := string(l.agentID)
+		// Who is assigned does not change here: an assignee's requests keep what they stand on.
 		dropped, err := t.dropRequests(ctx, l, r.id, nil, func(_ domain.WakeupSource, basis domain.WakeBasis, _ bool) domain.EndReason {
 			return domain.BasisLost(domain.BasisFacts{TaskBound: true, Basis: basis, TaskState: r.state, Assigned: true,
 				Reviews: slices.Contains(texts(become.reviewers), id), Approves: slices.Contains(texts(become.approvers), id)})
