@@ -164,3 +164,21 @@ func TestEveryAnswerSaysWhatToDo(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 }
+
+func TestOnlyAMissingSchedulerIsDatedInTheMessage(t *testing.T) {
+	noon := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	for name, w := range map[string]Waiting{
+		"no scheduler ever gave a sign": {Hold: QueueHoldNoScheduler},
+		"another answer with a date":    {Hold: QueueHoldWindow, Since: noon},
+	} {
+		if got := w.Message(); got != holdTexts[w.Hold] {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestASchedulerThatNeverGaveASignDoesNotRunWhateverTheClockSays(t *testing.T) {
+	if (SchedulerSigns{Now: time.Time{}.Add(time.Second)}).Run() {
+		t.Error("it runs")
+	}
+}
