@@ -191,11 +191,16 @@ func (j journey) database(folder string) *sql.DB {
 	if !ok {
 		j.t.Fatal("the program's cluster is not found")
 	}
-	db, err := postgres.Open(j.t.Context(), address)
+	return open(j.t, address)
+}
+
+func open(t testing.TB, address string) *sql.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), address)
 	if err != nil {
-		j.t.Fatal(err)
+		t.Fatal(err)
 	}
-	j.t.Cleanup(func() { db.Close() })
+	t.Cleanup(func() { db.Close() })
 	return db
 }
 

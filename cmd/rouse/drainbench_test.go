@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/pgtest"
-	"rouse.dev/rouse/internal/postgres"
 )
 
 // BenchmarkDrain: 1,000 fires of lightweight routines of 64 echo agents, eight sessions each, wait while no scheduler runs; a
@@ -40,16 +39,6 @@ func BenchmarkDrain(b *testing.B) {
 			"server-cpu-ms/run": 1000 * used.Seconds() / fires, "database-cpu-ms/run": 1000 * cluster.Seconds() / fires})
 		keeper.end(syscall.SIGTERM)
 	}
-}
-
-func open(b *testing.B, address string) *sql.DB {
-	b.Helper()
-	db, err := postgres.Open(b.Context(), address)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { db.Close() })
-	return db
 }
 
 // fireMany makes agents with a routine each, and fires the routines in turn.
