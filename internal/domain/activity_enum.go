@@ -1,8 +1,8 @@
 package domain
 
-import "io"
-
 // ActivityCode is what an activity entry is about.
+//
+//rouse:enum
 type ActivityCode string
 
 const (
@@ -51,62 +51,9 @@ const (
 	ActivityCodeRunCancelRequested    ActivityCode = "RUN_CANCEL_REQUESTED"    // run cancel requested
 )
 
-var activityCodeValues = []ActivityCode{
-	ActivityCodeWakeupQueued,
-	ActivityCodeWakeupCoalesced,
-	ActivityCodeWakeupIdleSkipped,
-	ActivityCodeWakeupAgentInactive,
-	ActivityCodeWakeupCheckoutHeld,
-	ActivityCodeWakeupResent,
-	ActivityCodeWakeupBudgetBlocked,
-	ActivityCodeWakeupStaleCancelled,
-	ActivityCodeWakeupRetryScheduled,
-	ActivityCodeWakeupRetryCancelled,
-	ActivityCodeRecoveryDispatch,
-	ActivityCodeRecoverySweepComplete,
-	ActivityCodeRunClaimed,
-	ActivityCodeRunLaunched,
-	ActivityCodeRunFinished,
-	ActivityCodeRunFailed,
-	ActivityCodeRunCancelled,
-	ActivityCodeRunRescued,
-	ActivityCodeRoutineChanged,
-	ActivityCodeRoutineFired,
-	ActivityCodeTriggerChanged,
-	ActivityCodeTriggerSecretRotated,
-	ActivityCodeAgentChanged,
-	ActivityCodeAgentPaused,
-	ActivityCodeAgentResumed,
-	ActivityCodeTaskChanged,
-	ActivityCodeTaskCommented,
-	ActivityCodeApprovalDecided,
-	ActivityCodeBudgetChanged,
-	ActivityCodeBudgetThreshold,
-	ActivityCodeSettingsChanged,
-	ActivityCodeWebhookRejected,
-	ActivityCodeApprovalRequested,
-	ActivityCodeInboxItemMade,
-	ActivityCodeInboxItemHandled,
-	ActivityCodeTokenCreated,
-	ActivityCodeTokenRevoked,
-	ActivityCodeProjectChanged,
-	ActivityCodeWorkflowChanged,
-	ActivityCodeWorkspaceCreated,
-	ActivityCodeExecutorTested,
-	ActivityCodeWakeupRequested,
-	ActivityCodeRunCancelRequested,
-}
-
-// Values lists every ActivityCode, for the database check and the API enum.
-func (ActivityCode) Values() []string { return enumValues(activityCodeValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v ActivityCode) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *ActivityCode) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, activityCodeValues) }
-
 // InboxKind is what a person should look at.
+//
+//rouse:enum
 type InboxKind string
 
 const (
@@ -116,20 +63,3 @@ const (
 	InboxKindLoopBreaker     InboxKind = "LOOP_BREAKER"     // hop limit or backlog
 	InboxKindFiresWait       InboxKind = "FIRES_WAIT"       // fires of a routine wait for an earlier one
 )
-
-var inboxKindValues = []InboxKind{
-	InboxKindAgentError,
-	InboxKindApprovalRequest,
-	InboxKindBudgetAlert,
-	InboxKindLoopBreaker,
-	InboxKindFiresWait,
-}
-
-// Values lists every InboxKind, for the database check and the API enum.
-func (InboxKind) Values() []string { return enumValues(inboxKindValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v InboxKind) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *InboxKind) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, inboxKindValues) }

@@ -1,8 +1,8 @@
 package domain
 
-import "io"
-
 // BudgetPeriod is how often the spending of a budget starts again at zero.
+//
+//rouse:enum
 type BudgetPeriod string
 
 const (
@@ -12,23 +12,9 @@ const (
 	BudgetPeriodTotal BudgetPeriod = "TOTAL" // for ever
 )
 
-var budgetPeriodValues = []BudgetPeriod{
-	BudgetPeriodDay,
-	BudgetPeriodWeek,
-	BudgetPeriodMonth,
-	BudgetPeriodTotal,
-}
-
-// Values lists every BudgetPeriod, for the database check and the API enum.
-func (BudgetPeriod) Values() []string { return enumValues(budgetPeriodValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v BudgetPeriod) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *BudgetPeriod) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, budgetPeriodValues) }
-
 // BudgetAction is what exceeding a budget does.
+//
+//rouse:enum
 type BudgetAction string
 
 const (
@@ -36,21 +22,9 @@ const (
 	BudgetActionNotify     BudgetAction = "NOTIFY"      // tell only
 )
 
-var budgetActionValues = []BudgetAction{
-	BudgetActionPauseAgent,
-	BudgetActionNotify,
-}
-
-// Values lists every BudgetAction, for the database check and the API enum.
-func (BudgetAction) Values() []string { return enumValues(budgetActionValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v BudgetAction) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *BudgetAction) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, budgetActionValues) }
-
 // BudgetSubjectKind is what a budget limits.
+//
+//rouse:enum
 type BudgetSubjectKind string
 
 const (
@@ -59,24 +33,9 @@ const (
 	BudgetSubjectKindAgent     BudgetSubjectKind = "AGENT"     // an agent
 )
 
-var budgetSubjectKindValues = []BudgetSubjectKind{
-	BudgetSubjectKindWorkspace,
-	BudgetSubjectKindProject,
-	BudgetSubjectKindAgent,
-}
-
-// Values lists every BudgetSubjectKind, for the database check and the API enum.
-func (BudgetSubjectKind) Values() []string { return enumValues(budgetSubjectKindValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v BudgetSubjectKind) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *BudgetSubjectKind) UnmarshalGQL(in any) error {
-	return unmarshalEnum(v, in, budgetSubjectKindValues)
-}
-
 // BudgetHoldStatus is the state of a reservation.
+//
+//rouse:enum
 type BudgetHoldStatus string
 
 const (
@@ -85,24 +44,9 @@ const (
 	BudgetHoldStatusVoid    BudgetHoldStatus = "VOID"    // given back
 )
 
-var budgetHoldStatusValues = []BudgetHoldStatus{
-	BudgetHoldStatusHeld,
-	BudgetHoldStatusSettled,
-	BudgetHoldStatusVoid,
-}
-
-// Values lists every BudgetHoldStatus, for the database check and the API enum.
-func (BudgetHoldStatus) Values() []string { return enumValues(budgetHoldStatusValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v BudgetHoldStatus) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *BudgetHoldStatus) UnmarshalGQL(in any) error {
-	return unmarshalEnum(v, in, budgetHoldStatusValues)
-}
-
 // BudgetState is where spending stands.
+//
+//rouse:enum
 type BudgetState string
 
 const (
@@ -111,22 +55,9 @@ const (
 	BudgetStateExceeded  BudgetState = "EXCEEDED"  // the limit is reached
 )
 
-var budgetStateValues = []BudgetState{
-	BudgetStateUnlimited,
-	BudgetStateWithin,
-	BudgetStateExceeded,
-}
-
-// Values lists every BudgetState, for the API enum.
-func (BudgetState) Values() []string { return enumValues(budgetStateValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v BudgetState) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *BudgetState) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, budgetStateValues) }
-
 // CostGrouping is what costs are added up by.
+//
+//rouse:enum
 type CostGrouping string
 
 const (
@@ -134,18 +65,3 @@ const (
 	CostGroupingProject CostGrouping = "PROJECT" // by project
 	CostGroupingDay     CostGrouping = "DAY"     // by day, UTC
 )
-
-var costGroupingValues = []CostGrouping{
-	CostGroupingAgent,
-	CostGroupingProject,
-	CostGroupingDay,
-}
-
-// Values lists every CostGrouping, for the API enum.
-func (CostGrouping) Values() []string { return enumValues(costGroupingValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v CostGrouping) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *CostGrouping) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, costGroupingValues) }

@@ -2,6 +2,8 @@
 // in, a decision out. It imports nothing of ours and nothing that reads a clock, a database, a file or the network.
 package domain
 
+//go:generate go run enumgen.go
+
 import (
 	"fmt"
 	"io"

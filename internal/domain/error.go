@@ -2,12 +2,13 @@ package domain
 
 import (
 	"fmt"
-	"io"
 	"strings"
 )
 
 // UserErrorCode is the stable, machine-readable name of a problem the caller can fix. The set is closed here and may
 // grow; codes are never renamed.
+//
+//rouse:enum
 type UserErrorCode string
 
 const (
@@ -30,36 +31,6 @@ const (
 	UserErrorCodeBudgetExceeded       UserErrorCode = "BUDGET_EXCEEDED"        // budget forbids it
 	UserErrorCodeAgentUnavailable     UserErrorCode = "AGENT_UNAVAILABLE"      // agent is paused or stopped
 )
-
-var userErrorCodeValues = []UserErrorCode{
-	UserErrorCodeRequired,
-	UserErrorCodeInvalid,
-	UserErrorCodeTooLong,
-	UserErrorCodeOutOfRange,
-	UserErrorCodeNotFound,
-	UserErrorCodeTaken,
-	UserErrorCodeConflict,
-	UserErrorCodeInvalidState,
-	UserErrorCodeCronNeverFires,
-	UserErrorCodeUnknownTimeZone,
-	UserErrorCodeUnresolvedVariable,
-	UserErrorCodeBacklogFull,
-	UserErrorCodeBlockerCycle,
-	UserErrorCodeIdempotencyKeyReused,
-	UserErrorCodeStaleLease,
-	UserErrorCodeAlreadyTerminal,
-	UserErrorCodeBudgetExceeded,
-	UserErrorCodeAgentUnavailable,
-}
-
-// Values lists every UserErrorCode, for the API enum.
-func (UserErrorCode) Values() []string { return enumValues(userErrorCodeValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v UserErrorCode) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *UserErrorCode) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, userErrorCodeValues) }
 
 // FieldError is one problem with one value of the input. Field is the path below "input", in the API's spelling, e.g.
 // ["variables", "branch"]; it is empty when the problem concerns the whole call. Message is a sentence for people: what

@@ -1,9 +1,9 @@
 package domain
 
-import "io"
-
 // LoopVerdict is the answer to "did the unattended loop run". The values are in their precedence: the first that matches is
 // the verdict (AC-OFFICE-LOOP-LIVENESS-004.2).
+//
+//rouse:enum
 type LoopVerdict string
 
 const (
@@ -14,24 +14,9 @@ const (
 	LoopVerdictHealthy  LoopVerdict = "HEALTHY"   // all well
 )
 
-var loopVerdictValues = []LoopVerdict{
-	LoopVerdictUnknown,
-	LoopVerdictDead,
-	LoopVerdictDegraded,
-	LoopVerdictNotArmed,
-	LoopVerdictHealthy,
-}
-
-// Values lists every LoopVerdict, for the API enum.
-func (LoopVerdict) Values() []string { return enumValues(loopVerdictValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v LoopVerdict) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *LoopVerdict) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, loopVerdictValues) }
-
 // LoopGateCondition is why a fire that others wait for is evidence.
+//
+//rouse:enum
 type LoopGateCondition string
 
 const (
@@ -39,23 +24,9 @@ const (
 	LoopGateConditionRunParked LoopGateCondition = "RUN_PARKED"  // its run is parked for long
 )
 
-var loopGateConditionValues = []LoopGateCondition{
-	LoopGateConditionNoLiveRun,
-	LoopGateConditionRunParked,
-}
-
-// Values lists every LoopGateCondition, for the API enum.
-func (LoopGateCondition) Values() []string { return enumValues(loopGateConditionValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v LoopGateCondition) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *LoopGateCondition) UnmarshalGQL(in any) error {
-	return unmarshalEnum(v, in, loopGateConditionValues)
-}
-
 // LoopRunCondition is why a run is evidence.
+//
+//rouse:enum
 type LoopRunCondition string
 
 const (
@@ -63,20 +34,3 @@ const (
 	LoopRunConditionClaimedStuck  LoopRunCondition = "CLAIMED_STUCK"  // claimed, not ended
 	LoopRunConditionSilentSuccess LoopRunCondition = "SILENT_SUCCESS" // success without a session
 )
-
-var loopRunConditionValues = []LoopRunCondition{
-	LoopRunConditionQueuedStuck,
-	LoopRunConditionClaimedStuck,
-	LoopRunConditionSilentSuccess,
-}
-
-// Values lists every LoopRunCondition, for the API enum.
-func (LoopRunCondition) Values() []string { return enumValues(loopRunConditionValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v LoopRunCondition) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *LoopRunCondition) UnmarshalGQL(in any) error {
-	return unmarshalEnum(v, in, loopRunConditionValues)
-}

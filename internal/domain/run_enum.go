@@ -1,8 +1,8 @@
 package domain
 
-import "io"
-
 // WakeClass is whether a run may be idle-skipped (SPEC S1).
+//
+//rouse:enum
 type WakeClass string
 
 const (
@@ -10,21 +10,9 @@ const (
 	WakeClassEvent    WakeClass = "EVENT"    // caused by anything else
 )
 
-var wakeClassValues = []WakeClass{
-	WakeClassPeriodic,
-	WakeClassEvent,
-}
-
-// Values lists every WakeClass, for the database check and the API enum.
-func (WakeClass) Values() []string { return enumValues(wakeClassValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v WakeClass) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *WakeClass) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, wakeClassValues) }
-
 // RunStatus is the state of a run.
+//
+//rouse:enum
 type RunStatus string
 
 const (
@@ -35,24 +23,9 @@ const (
 	RunStatusCancelled RunStatus = "CANCELLED" // no longer valid
 )
 
-var runStatusValues = []RunStatus{
-	RunStatusQueued,
-	RunStatusClaimed,
-	RunStatusFinished,
-	RunStatusFailed,
-	RunStatusCancelled,
-}
-
-// Values lists every RunStatus, for the database check and the API enum.
-func (RunStatus) Values() []string { return enumValues(runStatusValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v RunStatus) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *RunStatus) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, runStatusValues) }
-
 // ParkedReason is why a queued run is not due (design of the queue, parked_reason).
+//
+//rouse:enum
 type ParkedReason string
 
 const (
@@ -66,27 +39,9 @@ const (
 	ParkedReasonNoWorker       ParkedReason = "NO_WORKER"       // no worker took it
 )
 
-var parkedReasonValues = []ParkedReason{
-	ParkedReasonWindow,
-	ParkedReasonBackoff,
-	ParkedReasonRateLimit,
-	ParkedReasonScopeBusy,
-	ParkedReasonTaskBlocked,
-	ParkedReasonBudgetReserved,
-	ParkedReasonGuardError,
-	ParkedReasonNoWorker,
-}
-
-// Values lists every ParkedReason, for the database check and the API enum.
-func (ParkedReason) Values() []string { return enumValues(parkedReasonValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v ParkedReason) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *ParkedReason) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, parkedReasonValues) }
-
 // TerminalShape is how a terminal run ended (SPEC S10.2).
+//
+//rouse:enum
 type TerminalShape string
 
 const (
@@ -99,26 +54,9 @@ const (
 	TerminalShapeUnclassified      TerminalShape = "UNCLASSIFIED"       // a combination not known here
 )
 
-var terminalShapeValues = []TerminalShape{
-	TerminalShapePreActivation,
-	TerminalShapeLaunchedCompleted,
-	TerminalShapeLaunchedFailed,
-	TerminalShapeSilentSuccess,
-	TerminalShapeUnlaunchedSkipped,
-	TerminalShapeUnlaunchedFailed,
-	TerminalShapeUnclassified,
-}
-
-// Values lists every TerminalShape, for the database check and the API enum.
-func (TerminalShape) Values() []string { return enumValues(terminalShapeValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v TerminalShape) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *TerminalShape) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, terminalShapeValues) }
-
 // RunAttemptStatus is the state of one try at a run.
+//
+//rouse:enum
 type RunAttemptStatus string
 
 const (
@@ -132,29 +70,9 @@ const (
 	RunAttemptStatusCancelled   RunAttemptStatus = "CANCELLED"   // ended by a cancel or settled at start
 )
 
-var runAttemptStatusValues = []RunAttemptStatus{
-	RunAttemptStatusOffered,
-	RunAttemptStatusLaunching,
-	RunAttemptStatusRunning,
-	RunAttemptStatusSucceeded,
-	RunAttemptStatusFailed,
-	RunAttemptStatusAbandoned,
-	RunAttemptStatusInterrupted,
-	RunAttemptStatusCancelled,
-}
-
-// Values lists every RunAttemptStatus, for the database check and the API enum.
-func (RunAttemptStatus) Values() []string { return enumValues(runAttemptStatusValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v RunAttemptStatus) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *RunAttemptStatus) UnmarshalGQL(in any) error {
-	return unmarshalEnum(v, in, runAttemptStatusValues)
-}
-
 // RunErrorCode is the class of what went wrong with an attempt.
+//
+//rouse:enum
 type RunErrorCode string
 
 const (
@@ -167,26 +85,9 @@ const (
 	RunErrorCodeOther       RunErrorCode = "OTHER"        // other
 )
 
-var runErrorCodeValues = []RunErrorCode{
-	RunErrorCodeRateLimited,
-	RunErrorCodeLaunch,
-	RunErrorCodeTimeout,
-	RunErrorCodeCrash,
-	RunErrorCodeLeaseLost,
-	RunErrorCodeBudget,
-	RunErrorCodeOther,
-}
-
-// Values lists every RunErrorCode, for the database check and the API enum.
-func (RunErrorCode) Values() []string { return enumValues(runErrorCodeValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v RunErrorCode) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *RunErrorCode) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, runErrorCodeValues) }
-
 // RunEventKind is a step in the life of a run.
+//
+//rouse:enum
 type RunEventKind string
 
 const (
@@ -205,32 +106,9 @@ const (
 	RunEventKindRecovered       RunEventKind = "RECOVERED"        // recovered
 )
 
-var runEventKindValues = []RunEventKind{
-	RunEventKindCreated,
-	RunEventKindClaimed,
-	RunEventKindGuard,
-	RunEventKindCoalesced,
-	RunEventKindPromoted,
-	RunEventKindLaunched,
-	RunEventKindSessionRecorded,
-	RunEventKindProgress,
-	RunEventKindRetryScheduled,
-	RunEventKindFinished,
-	RunEventKindFailed,
-	RunEventKindCancelled,
-	RunEventKindRecovered,
-}
-
-// Values lists every RunEventKind, for the database check and the API enum.
-func (RunEventKind) Values() []string { return enumValues(runEventKindValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v RunEventKind) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *RunEventKind) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, runEventKindValues) }
-
 // LogStream is where a log line came from.
+//
+//rouse:enum
 type LogStream string
 
 const (
@@ -238,18 +116,3 @@ const (
 	LogStreamStderr LogStream = "STDERR" // errors
 	LogStreamSystem LogStream = "SYSTEM" // scheduler
 )
-
-var logStreamValues = []LogStream{
-	LogStreamStdout,
-	LogStreamStderr,
-	LogStreamSystem,
-}
-
-// Values lists every LogStream, for the database check and the API enum.
-func (LogStream) Values() []string { return enumValues(logStreamValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v LogStream) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *LogStream) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, logStreamValues) }

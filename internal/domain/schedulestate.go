@@ -1,12 +1,13 @@
 package domain
 
 import (
-	"io"
 	"time"
 )
 
 // ScheduleState says whether a routine will fire by itself, and if not, why. With several triggers the first of these
 // that applies counts (C110).
+//
+//rouse:enum
 type ScheduleState string
 
 const (
@@ -17,24 +18,6 @@ const (
 	ScheduleStateUnscheduledManualOnly ScheduleState = "UNSCHEDULED_MANUAL_ONLY" // by hand only
 	ScheduleStateUnscheduledNoTrigger  ScheduleState = "UNSCHEDULED_NO_TRIGGER"  // no trigger
 )
-
-var scheduleStateValues = []ScheduleState{
-	ScheduleStateArmed,
-	ScheduleStateEventOnly,
-	ScheduleStateTriggerInvalid,
-	ScheduleStateTriggerDisabled,
-	ScheduleStateUnscheduledManualOnly,
-	ScheduleStateUnscheduledNoTrigger,
-}
-
-// Values lists every ScheduleState, for the API enum.
-func (ScheduleState) Values() []string { return enumValues(scheduleStateValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v ScheduleState) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *ScheduleState) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, scheduleStateValues) }
 
 // TriggerFacts are the facts from which the state of a trigger follows. Invalid says that its expression or zone cannot
 // be read.
@@ -74,6 +57,8 @@ func ScheduleStateOf(triggers []TriggerFacts) ScheduleState {
 }
 
 // TriggerCondition is the health of one schedule trigger.
+//
+//rouse:enum
 type TriggerCondition string
 
 const (
@@ -84,26 +69,6 @@ const (
 	TriggerConditionDisabled TriggerCondition = "DISABLED" // switched off
 	TriggerConditionInvalid  TriggerCondition = "INVALID"  // cannot be computed; switched off
 )
-
-var triggerConditionValues = []TriggerCondition{
-	TriggerConditionOnTime,
-	TriggerConditionClaiming,
-	TriggerConditionOverdue,
-	TriggerConditionStranded,
-	TriggerConditionDisabled,
-	TriggerConditionInvalid,
-}
-
-// Values lists every TriggerCondition, for the API enum.
-func (TriggerCondition) Values() []string { return enumValues(triggerConditionValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v TriggerCondition) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *TriggerCondition) UnmarshalGQL(in any) error {
-	return unmarshalEnum(v, in, triggerConditionValues)
-}
 
 // How late a trigger may be before something is wrong (SPEC S10.1).
 const (

@@ -2,7 +2,6 @@ package domain
 
 import (
 	"fmt"
-	"io"
 	"slices"
 )
 
@@ -190,6 +189,8 @@ type CommentFacts struct {
 }
 
 // NotWoken is why a comment does not wake its task's assignee, or an agent that it mentions.
+//
+//rouse:enum
 type NotWoken string
 
 const (
@@ -200,17 +201,6 @@ const (
 
 	NotWokenSelfMention NotWoken = "SELF_MENTION" // of an agent that is mentioned: it wrote the comment itself
 )
-
-var notWokenValues = []NotWoken{NotWokenTaskEnded, NotWokenNoAssignee, NotWokenNotOffice, NotWokenAuthor, NotWokenSelfMention}
-
-// Values lists every NotWoken, for the API enum.
-func (NotWoken) Values() []string { return enumValues(notWokenValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v NotWoken) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *NotWoken) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, notWokenValues) }
 
 // notWokenTexts say for people why nobody is woken, and what to do.
 var notWokenTexts = map[NotWoken]string{

@@ -2,7 +2,6 @@ package domain
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -13,6 +12,8 @@ import (
 )
 
 // VariableOrigin is where the value of a template variable came from.
+//
+//rouse:enum
 type VariableOrigin string
 
 const (
@@ -21,24 +22,6 @@ const (
 	VariableOriginProvided VariableOrigin = "PROVIDED" // given
 	VariableOriginMissing  VariableOrigin = "MISSING"  // none
 )
-
-var variableOriginValues = []VariableOrigin{
-	VariableOriginBuiltIn,
-	VariableOriginDefault,
-	VariableOriginProvided,
-	VariableOriginMissing,
-}
-
-// Values lists every VariableOrigin, for the API enum.
-func (VariableOrigin) Values() []string { return enumValues(variableOriginValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v VariableOrigin) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *VariableOrigin) UnmarshalGQL(in any) error {
-	return unmarshalEnum(v, in, variableOriginValues)
-}
 
 // The built-in variables.
 const (

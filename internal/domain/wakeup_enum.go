@@ -1,8 +1,8 @@
 package domain
 
-import "io"
-
 // WakeupSource is the kind of cause behind a wakeup request (SPEC S3.1).
+//
+//rouse:enum
 type WakeupSource string
 
 const (
@@ -18,29 +18,9 @@ const (
 	WakeupSourceBudgetAlert           WakeupSource = "BUDGET_ALERT"            // budget threshold
 )
 
-var wakeupSourceValues = []WakeupSource{
-	WakeupSourceRoutine,
-	WakeupSourceComment,
-	WakeupSourceAgentError,
-	WakeupSourceSelf,
-	WakeupSourceUser,
-	WakeupSourceTaskAssigned,
-	WakeupSourceTaskBlockersResolved,
-	WakeupSourceTaskChildrenCompleted,
-	WakeupSourceApprovalResolved,
-	WakeupSourceBudgetAlert,
-}
-
-// Values lists every WakeupSource, for the database check and the API enum.
-func (WakeupSource) Values() []string { return enumValues(wakeupSourceValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v WakeupSource) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *WakeupSource) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, wakeupSourceValues) }
-
 // WakeupStatus is the state of a wakeup request (SPEC S3.8).
+//
+//rouse:enum
 type WakeupStatus string
 
 const (
@@ -53,26 +33,9 @@ const (
 	WakeupStatusCancelled WakeupStatus = "CANCELLED" // no longer valid
 )
 
-var wakeupStatusValues = []WakeupStatus{
-	WakeupStatusQueued,
-	WakeupStatusClaimed,
-	WakeupStatusCoalesced,
-	WakeupStatusSkipped,
-	WakeupStatusFinished,
-	WakeupStatusFailed,
-	WakeupStatusCancelled,
-}
-
-// Values lists every WakeupStatus, for the database check and the API enum.
-func (WakeupStatus) Values() []string { return enumValues(wakeupStatusValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v WakeupStatus) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *WakeupStatus) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, wakeupStatusValues) }
-
 // WakeBasis is in which capacity an agent is woken about a task.
+//
+//rouse:enum
 type WakeBasis string
 
 const (
@@ -82,23 +45,9 @@ const (
 	WakeBasisExplicit WakeBasis = "EXPLICIT" // asked for by name
 )
 
-var wakeBasisValues = []WakeBasis{
-	WakeBasisAssignee,
-	WakeBasisReviewer,
-	WakeBasisApprover,
-	WakeBasisExplicit,
-}
-
-// Values lists every WakeBasis, for the database check and the API enum.
-func (WakeBasis) Values() []string { return enumValues(wakeBasisValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v WakeBasis) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *WakeBasis) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, wakeBasisValues) }
-
 // EndReason is why a request, a run or a fire ended without its work being done.
+//
+//rouse:enum
 type EndReason string
 
 const (
@@ -123,38 +72,9 @@ const (
 	EndReasonNoExecutor               EndReason = "NO_EXECUTOR"                // no executor
 )
 
-var endReasonValues = []EndReason{
-	EndReasonTaskNotFound,
-	EndReasonAssigneeChanged,
-	EndReasonTaskDone,
-	EndReasonTaskCancelled,
-	EndReasonReviewParticipantChanged,
-	EndReasonRetryStaleAssignee,
-	EndReasonRetryTaskCancelled,
-	EndReasonCancelledByUser,
-	EndReasonRoutineDeleted,
-	EndReasonAgentDeleted,
-	EndReasonIdleSkipped,
-	EndReasonBudgetBlocked,
-	EndReasonCheckoutHeld,
-	EndReasonAgentInactive,
-	EndReasonConcurrencyPolicy,
-	EndReasonHopLimit,
-	EndReasonBacklogFull,
-	EndReasonRetriesExhausted,
-	EndReasonNoExecutor,
-}
-
-// Values lists every EndReason, for the database check and the API enum.
-func (EndReason) Values() []string { return enumValues(endReasonValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v EndReason) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *EndReason) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, endReasonValues) }
-
 // RetrySource is where a retry instant came from.
+//
+//rouse:enum
 type RetrySource string
 
 const (
@@ -162,21 +82,9 @@ const (
 	RetrySourceRateLimitParsed RetrySource = "RATE_LIMIT_PARSED" // parsed from a rate-limit message
 )
 
-var retrySourceValues = []RetrySource{
-	RetrySourceBackoff,
-	RetrySourceRateLimitParsed,
-}
-
-// Values lists every RetrySource, for the database check and the API enum.
-func (RetrySource) Values() []string { return enumValues(retrySourceValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v RetrySource) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *RetrySource) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, retrySourceValues) }
-
 // QueueHold is why a queued run or an unrouted request waits (SPEC S3.9).
+//
+//rouse:enum
 type QueueHold string
 
 const (
@@ -196,30 +104,3 @@ const (
 	QueueHoldNoWorker         QueueHold = "NO_WORKER"         // no worker took it
 	QueueHoldNoScheduler      QueueHold = "NO_SCHEDULER"      // no scheduler runs: every server has ended, or is on standby
 )
-
-var queueHoldValues = []QueueHold{
-	QueueHoldNone,
-	QueueHoldRouting,
-	QueueHoldAgentAtCapacity,
-	QueueHoldAgentCooldown,
-	QueueHoldWindow,
-	QueueHoldBackoff,
-	QueueHoldRateLimit,
-	QueueHoldScopeBusy,
-	QueueHoldTaskBlocked,
-	QueueHoldTaskCheckedOut,
-	QueueHoldWorkspaceCeiling,
-	QueueHoldBudgetReserved,
-	QueueHoldGuardError,
-	QueueHoldNoWorker,
-	QueueHoldNoScheduler,
-}
-
-// Values lists every QueueHold, for the database check and the API enum.
-func (QueueHold) Values() []string { return enumValues(queueHoldValues) }
-
-// MarshalGQL writes the value as the API spells it.
-func (v QueueHold) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
-
-// UnmarshalGQL reads the value, or says which values there are.
-func (v *QueueHold) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, queueHoldValues) }
