@@ -22,48 +22,61 @@ func array(agents []xid.ID) any {
 	return pq.Array(texts)
 }
 
-// BenchmarkCycles: wakes from their cause to their end as the program makes them, without an agent's work: eight clients
-// wake and route, one claimer takes batches, sixteen workers start and finish, with a busy head of 10,000 runs.
+// BenchmarkCycles: wakes from their cause to their end as the program makes them, without an agent's work. A number of clients
+// wake and route, one claimer takes batches, twice as many workers start and finish, with a busy head of 10,000 runs.
 func BenchmarkCycles(b *testing.B) {
-	const length = 8 * time.Second
-	for b.Loop() {
-		h := newHouse(b)
-		agents := h.others(100, 0)
-		busy := h.newAgent(h.workspace, "busy", 1)
-		h.fill(busy, 10_000, 2*time.Hour)
-		if claimed, err := h.Claim(context.Background(), h.owner, 1, lease); err != nil || len(claimed) != 1 {
-			b.Fatalf("%v, %v", claimed, err)
-		}
-		h.settle()
-		h.pgbench(1, 8)
-		before := h.cpu()
-		first, _ := h.pgbench(5, 8)
-		perTransaction := h.cpu().sub(before).server.Seconds() * 1000 / (5 * first)
-		h.cycle(agents, length) // plans are made, and the connections warm
-		since := h.written()
-		before = h.cpu()
-		ended, took := h.cycle(agents, length)
-		used := h.cpu().sub(before)
-		wrote := h.perCycle(since, ended)
-		last, _ := h.pgbench(5, 8)
-		cycles, rate := float64(ended)/took.Seconds(), (first+last)/2
-		server, client := used.server.Seconds()*1000/float64(ended), used.client.Seconds()*1000/float64(ended)
-		report(b, wrote)
-		report(b, map[string]float64{"cycles/s": cycles, "pgbench-8-tps": rate, "cycles/pgbench": cycles / rate,
-			"server-cpu-ms/cycle": server, "client-cpu-ms/cycle": client, "server-cpu-ms/pgbench": perTransaction, "server-cpu-pgbench/cycle": perTransaction / server})
+	for _, clients := range []int{8, 32, 100} {
+		b.Run(fmt.Sprintf("%d-in-flight", clients), func(b *testing.B) {
+			for b.Loop() {
+				measureCycles(b, clients)
+			}
+		})
 	}
 }
 
-// cycle runs the queue for a while and returns how many runs ended.
-func (h *house) cycle(agents []xid.ID, length time.Duration) (ended int64, took time.Duration) {
+func measureCycles(b *testing.B, clients int) {
+	const length = 8 * time.Second
+	h := newHouse(b)
+	agents := h.others(100+2*clients, 0)
+	busy := h.newAgent(h.workspace, "busy", 1)
+	h.fill(busy, 10_000, 2*time.Hour)
+	if claimed, err := h.Claim(context.Background(), h.owner, 1, lease); err != nil || len(claimed) != 1 {
+		b.Fatalf("%v, %v", claimed, err)
+	}
+	h.settle()
+	h.pgbench(1, 8)
+	before := h.cpu()
+	first, _ := h.pgbench(5, 8)
+	perTransaction := h.cpu().sub(before).server.Seconds() * 1000 / (5 * first)
+	h.cycle(agents, clients, length) // plans are made, and the connections warm
+	since := h.written()
+	before = h.cpu()
+	var ended int64
+	var took time.Duration
+	h.profile(func() int64 {
+		ended, took = h.cycle(agents, clients, length)
+		return ended
+	})
+	used := h.cpu().sub(before)
+	wrote := h.perCycle(since, ended)
+	last, _ := h.pgbench(5, 8)
+	cycles, rate := float64(ended)/took.Seconds(), (first+last)/2
+	server, client := used.server.Seconds()*1000/float64(ended), used.client.Seconds()*1000/float64(ended)
+	report(b, wrote)
+	report(b, map[string]float64{"cycles/s": cycles, "pgbench-8-tps": rate, "cycles/pgbench": cycles / rate,
+		"server-cpu-ms/cycle": server, "client-cpu-ms/cycle": client, "server-cpu-ms/pgbench": perTransaction, "server-cpu-pgbench/cycle": perTransaction / server})
+}
+
+// cycle runs the queue for a while with so many clients, and returns how many runs ended.
+func (h *house) cycle(agents []xid.ID, clients int, length time.Duration) (ended int64, took time.Duration) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), length)
 	defer cancel()
 	began := time.Now()
 	var wg sync.WaitGroup
 	var done atomic.Int64
-	slots := make(chan struct{}, 16) // taken by attempts under way
-	work := make(chan store.Claimed, 16)
+	slots := make(chan struct{}, 2*clients) // taken by attempts under way
+	work := make(chan store.Claimed, 2*clients)
 	more := make(chan struct{}, 1)
 	idle := make(chan xid.ID, len(agents)) // agents without a wake: each wake becomes a run of its own
 	for _, agent := range agents {
@@ -76,7 +89,7 @@ func (h *house) cycle(agents []xid.ID, length time.Duration) (ended int64, took 
 		}
 	}
 	background := context.Background()
-	for i := range 8 {
+	for i := range clients {
 		wg.Go(func() {
 			for {
 				var agent xid.ID
@@ -95,7 +108,7 @@ func (h *house) cycle(agents []xid.ID, length time.Duration) (ended int64, took 
 			}
 		})
 	}
-	for range 16 {
+	for range 2 * clients {
 		go func() {
 			for c := range work {
 				launch, err := h.Start(background, c.Attempt)

@@ -3,6 +3,7 @@ package queuebench
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/pgprofile"
 	"rouse.dev/rouse/internal/pgtest"
 	"rouse.dev/rouse/internal/postgres"
 	"rouse.dev/rouse/internal/store"
@@ -42,16 +44,14 @@ func newHouse(b *testing.B) *house {
 	b.Helper()
 	ctx := context.Background()
 	log := slog.New(slog.DiscardHandler)
-	cluster, err := postgres.StartCluster(ctx, postgres.Options{Dir: filepath.Join(pgtest.Folder(b), "cluster"), Log: log})
-	if err != nil {
-		b.Fatal(err)
-	}
+	cluster := startCluster(ctx, b, log)
 	b.Cleanup(func() {
 		if err := cluster.Stop(context.Background()); err != nil {
 			b.Error(err)
 		}
 	})
 	h := &house{TB: b, cluster: cluster, url: cluster.URL("rouse"), owner: store.Owner{ID: xid.New("prc"), Host: "here", BootID: "boot", PID: 1, Started: 1}}
+	var err error
 	if h.db, err = postgres.Open(ctx, h.url); err != nil {
 		b.Fatal(err)
 	}
@@ -61,6 +61,37 @@ func newHouse(b *testing.B) *house {
 	h.ok(h.Activate(ctx))
 	h.workspace = h.newWorkspace("bench")
 	return h
+}
+
+// startCluster starts a cluster that counts its statements, if a profile is wanted.
+func startCluster(ctx context.Context, b *testing.B, log *slog.Logger) *postgres.Cluster {
+	b.Helper()
+	options := postgres.Options{Dir: filepath.Join(pgtest.Folder(b), "cluster"), Log: log}
+	cluster, err := postgres.StartCluster(ctx, options)
+	if err == nil && pgprofile.Wanted() {
+		if err = errors.Join(cluster.Stop(ctx), pgprofile.Preload(filepath.Join(options.Dir, "data"))); err == nil {
+			cluster, err = postgres.StartCluster(ctx, options)
+		}
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return cluster
+}
+
+// profile prints which statements the server spent its time on while f did n things.
+func (h *house) profile(f func() (n int64)) {
+	h.Helper()
+	ctx := context.Background()
+	if !pgprofile.Wanted() {
+		f()
+		return
+	}
+	h.ok(pgprofile.Begin(ctx, h.db))
+	n := f()
+	table, err := pgprofile.Top(ctx, h.db, float64(n), 30)
+	h.ok(err)
+	fmt.Println(table)
 }
 
 func (h *house) ok(err error) {

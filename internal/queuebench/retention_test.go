@@ -34,7 +34,7 @@ func BenchmarkRetention(b *testing.B) {
 		var done int64
 		for i := range parts {
 			for done < int64(all*(i+1)/parts) {
-				ended, _ := h.cycle(agents, 2*time.Second)
+				ended, _ := h.cycle(agents, 8, 2*time.Second)
 				done += ended
 			}
 			bytes[i], claims[i] = h.size(), h.claimCost(agents)
