@@ -6,15 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,6 +23,7 @@ import (
 
 	"rouse.dev/rouse/internal/forkchain"
 	"rouse.dev/rouse/internal/pgtest"
+	"rouse.dev/rouse/internal/together"
 )
 
 // binary is the built program.
@@ -65,7 +63,7 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "build the program:", err)
 		return 1
 	}
-	if err := playTogether(); err != nil {
+	if err := together.Run(atATime); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -77,18 +75,9 @@ func buildAndRun(m *testing.M) int {
 	return code
 }
 
-// together is how many tests and scenarios run at a time, unless -parallel says otherwise: nearly all of their time they wait. Those
+// atATime is how many tests and scenarios run at a time, unless -parallel says otherwise: nearly all of their time they wait. Those
 // that measure, or need the processors, are not among them.
-const together = 8
-
-func playTogether() error {
-	flag.Parse()
-	parallel := flag.Lookup("test.parallel")
-	if parallel.Value.String() != strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		return nil
-	}
-	return flag.Set(parallel.Name, strconv.Itoa(together))
-}
+const atATime = 8
 
 // patience bounds every wait of these tests; what is waited for comes much sooner.
 const patience = 60 * time.Second

@@ -12,7 +12,8 @@ var purePackages = []string{"internal/domain", "internal/cron", "internal/retry"
 // testPackages exist for tests; a program that is shipped must not hold them.
 var testPackages = []string{
 	"graph/graphtest", "internal/archtest", "internal/edge/internal/testgraph", "internal/feedtest", "internal/forkchain", "internal/hello",
-	"internal/lifecycle/lifecycletest", "internal/modeltest", "internal/modeltest/model", "internal/mutants", "internal/pgprofile", "internal/pgtest", "internal/queuebench", "internal/schemadiff",
+	"internal/lifecycle/lifecycletest", "internal/modeltest", "internal/modeltest/model", "internal/mutants", "internal/pgprofile", "internal/pgtest", "internal/queuebench",
+	"internal/schemadiff", "internal/together",
 }
 
 // room says which packages of ours a package may import, and why not others. "x/..." is x and all below it.
@@ -102,7 +103,8 @@ var rooms = []room{
 	{"internal/archtest", nil, "it reads files"},
 	{"internal/forkchain", nil, "it forks, and does nothing else"},
 	{"internal/pgprofile", nil, "what benchmarks tell of statements, whatever they measure"},
-	{"internal/pgtest", []string{"internal/postgres", "internal/store/migrations"}, "a database for each test, whatever is tested"},
+	{"internal/together", nil, "it says how many tests run at a time, whatever they test"},
+	{"internal/pgtest", []string{"internal/postgres", "internal/store/migrations", "internal/together"}, "a database for each test, whatever is tested"},
 	{"internal/feedtest", []string{"internal/domain"}, "it reads the feed that a test wrote, whoever wrote it"},
 	{"internal/modeltest", nil, "its tests drive the store"},
 	{"internal/mutants", nil, "it changes other packages' sources, and needs none of them"},

@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"rouse.dev/rouse/internal/postgres"
 	"rouse.dev/rouse/internal/store/migrations"
+	"rouse.dev/rouse/internal/together"
 )
 
 // URLVariable names a server to use instead of an own one; its user must be allowed to create databases.
@@ -30,6 +32,9 @@ const LeftWatcher = "rouse.dev/rouse/internal/postgres.(*Cluster).watchLeft"
 
 // startTimeout bounds the start of the server, the wait for another test program's start included.
 const startTimeout = 90 * time.Second
+
+// perProcessor is how many tests of a package run at a time for each processor: half of their time they wait for the server.
+const perProcessor = 2
 
 // maxTestConnections bounds one test's pool: test programs run side by side on one server.
 const maxTestConnections = 10
@@ -95,7 +100,13 @@ func open(t testing.TB, create func(context.Context, *server) (string, error)) (
 
 // Main runs the tests of a package and then leaves the server; the last one out stops it and removes its folder. Use
 // it in TestMain: func TestMain(m *testing.M) { pgtest.Main(m) }. A package without it leaves that to the next one.
+//
+// As many tests as the processors can serve run at a time, of those that call t.Parallel.
 func Main(m *testing.M) {
+	if err := together.Run(perProcessor * runtime.GOMAXPROCS(0)); err != nil {
+		fmt.Fprintln(os.Stderr, "pgtest:", err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	if err := Leave(); err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)

@@ -54,6 +54,7 @@ func (w *world) head() reads.ActivityPosition {
 }
 
 func TestTheFeedTellsTheLifeOfARun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	w.window(time.Minute)
@@ -74,6 +75,7 @@ func TestTheFeedTellsTheLifeOfARun(t *testing.T) {
 }
 
 func TestTheFeedSaysWhoDidIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	token := xid.New("tok")
@@ -90,6 +92,7 @@ func TestTheFeedSaysWhoDidIt(t *testing.T) {
 }
 
 func TestAnEntryThatCommitsLateIsNotPassedBy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	from := w.head()
@@ -111,6 +114,7 @@ func TestAnEntryThatCommitsLateIsNotPassedBy(t *testing.T) {
 
 // A connection that has taken on a role counts the transactions of all accounts that may write entries.
 func TestAnEntryThatCommitsLateIsNotPassedByUnderAnotherRole(t *testing.T) {
+	t.Parallel()
 	db, url := pgtest.NewURL(t)
 	w := newWorldOn(t, db)
 	role := "reader_" + strings.ToLower(strings.ReplaceAll(string(xid.New("rol")), "-", "_"))
@@ -141,6 +145,7 @@ func TestAnEntryThatCommitsLateIsNotPassedByUnderAnotherRole(t *testing.T) {
 
 // A transaction that stays open in another database of the server appends nothing here, and holds nobody's feed up.
 func TestATransactionOfAnotherDatabaseHoldsNoFeedUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	elsewhere, _ := pgtest.Empty(t)
 	open, err := elsewhere.BeginTx(t.Context(), nil)
@@ -165,6 +170,7 @@ func TestATransactionOfAnotherDatabaseHoldsNoFeedUp(t *testing.T) {
 }
 
 func TestInboxItemsAreHandledTogetherOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var items []xid.ID
 	w.ok(w.inTx(t.Context(), func(tx *tx) error {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestADeletedAgentsQueueEndsInEveryState(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo", func(in *CreateAgent) { in.MaxConcurrentSessions = 2 })
 	w.request(agent, scoped("task:live"))
@@ -55,6 +56,7 @@ func TestADeletedAgentsQueueEndsInEveryState(t *testing.T) {
 }
 
 func TestAWakeThatComesAfterItsAgentEndsWhenRouted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	w.ok(w.DeleteAgent(t.Context(), w.workspace, agent))
@@ -67,6 +69,7 @@ func TestAWakeThatComesAfterItsAgentEndsWhenRouted(t *testing.T) {
 }
 
 func TestAWakeThatWasNotRoutedWhenItsAgentWasDeletedIsTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	late := w.unrouted(agent)
@@ -80,6 +83,7 @@ func TestAWakeThatWasNotRoutedWhenItsAgentWasDeletedIsTold(t *testing.T) {
 
 // The feed names what ends with an agent, bounded, beside the counts.
 func TestTheFeedNamesTheRunsOfADeletedAgent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker", func(in *CreateAgent) { in.MaxConcurrentSessions = 3 })
 	var live []xid.ID

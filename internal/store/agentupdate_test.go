@@ -15,6 +15,7 @@ func (w *world) update(agentID xid.ID, p domain.AgentPatch) error {
 }
 
 func TestCapacityChangesWhileRunsAreLive(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo", func(in *CreateAgent) { in.MaxConcurrentSessions = 2 })
 	for _, scope := range []string{"task:a", "task:b", "task:c"} {
@@ -39,6 +40,7 @@ func TestCapacityChangesWhileRunsAreLive(t *testing.T) {
 }
 
 func TestACooldownCountsFromTheLastLaunch(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo", func(in *CreateAgent) { in.Cooldown = time.Hour })
 	w.wake(agent)
@@ -55,6 +57,7 @@ func TestACooldownCountsFromTheLastLaunch(t *testing.T) {
 }
 
 func TestAnUpdateOfAnAgent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent, other := w.agent("Ada"), w.agent("Bob")
 	w.ok(w.update(other, domain.AgentPatch{ManagerID: domain.To(string(agent))}))
@@ -77,6 +80,7 @@ func TestAnUpdateOfAnAgent(t *testing.T) {
 }
 
 func TestACeilingIsRaisedAndLowered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	set := func(p domain.SettingsPatch) {
 		t.Helper()
@@ -97,6 +101,7 @@ func TestACeilingIsRaisedAndLowered(t *testing.T) {
 }
 
 func TestAnUpdateOfSettings(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	revision := one[int](w, `SELECT revision FROM workspaces WHERE id = $1`, w.workspace)
 	clamped, _, err := w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace, ExpectedRevision: &revision,

@@ -54,6 +54,7 @@ func (w *world) expire(run xid.ID) {
 }
 
 func TestARunOfAQueueIsOfferedAndTakenByAWorker(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("gpu", pulled("gpu"))
 	request := w.wake(agentID)
@@ -99,6 +100,7 @@ func must2(w *world) func(Attempt, error) Attempt {
 }
 
 func TestAWorkersCallOffersWhatIsDueByItself(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	local, remote := w.agent("local"), w.agent("remote", pulled("default"))
 	w.wake(local)
@@ -117,6 +119,7 @@ func TestAWorkersCallOffersWhatIsDueByItself(t *testing.T) {
 }
 
 func TestTheQueueIsThatOfTaskAgentProjectWorkspace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	bare := w.agent("bare", func(in *CreateAgent) { in.Executor = nil })
 	_, _, err := w.UpdateSettings(t.Context(), UpdateSettings{WorkspaceID: w.workspace,
@@ -134,6 +137,7 @@ func TestTheQueueIsThatOfTaskAgentProjectWorkspace(t *testing.T) {
 }
 
 func TestAnOfferThatNobodyTakesWaitsForAWorker(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("gpu", pulled("gpu"))
 	request := w.wake(agentID)
@@ -180,6 +184,7 @@ func TestAnOfferThatNobodyTakesWaitsForAWorker(t *testing.T) {
 }
 
 func TestANewExecutorFreesWhatWaitsForAWorker(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("gpu", pulled("gpu"))
 	run := w.offered(w.wake(agentID))
@@ -194,6 +199,7 @@ func TestANewExecutorFreesWhatWaitsForAWorker(t *testing.T) {
 }
 
 func TestAnExecutorChangedSinceTheOfferIsOfferedAnew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("gpu", pulled("gpu"))
 	run := w.offered(w.wake(agentID))
@@ -208,6 +214,7 @@ func TestAnExecutorChangedSinceTheOfferIsOfferedAnew(t *testing.T) {
 }
 
 func TestACancelOfAnOfferedRunEndsItAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	request := w.wake(w.agent("gpu", pulled("gpu")))
 	run := w.offered(request)
@@ -221,6 +228,7 @@ func TestACancelOfAnOfferedRunEndsItAtOnce(t *testing.T) {
 }
 
 func TestOffersOfAnAgentThatIsPausedOrDeletedAreNotStarted(t *testing.T) {
+	t.Parallel()
 	t.Run("paused", func(t *testing.T) {
 		w := newWorld(t)
 		agentID := w.agent("gpu", pulled("gpu"))
@@ -243,6 +251,7 @@ func TestOffersOfAnAgentThatIsPausedOrDeletedAreNotStarted(t *testing.T) {
 }
 
 func TestEachOfferGoesToOneWorker(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const runs, workers = 12, 6
 	for i := range runs {
@@ -279,6 +288,7 @@ func TestEachOfferGoesToOneWorker(t *testing.T) {
 }
 
 func TestAWorkersReportsAreFenced(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
 	first := w.acquireOne("gpu")
@@ -328,6 +338,7 @@ func TestAWorkersReportsAreFenced(t *testing.T) {
 }
 
 func TestReportedLinesAreStoredOnceAndBounded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
 	lease := w.acquireOne("gpu")
@@ -360,6 +371,7 @@ func TestReportedLinesAreStoredOnceAndBounded(t *testing.T) {
 
 // SPEC S7.6: lines that are sent again, near the bound too, count once: they neither end the output nor hide its mark.
 func TestLinesThatAreSentAgainNearTheBoundCountOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
 	lease := w.acquireOne("gpu")
@@ -396,6 +408,7 @@ func TestLinesThatAreSentAgainNearTheBoundCountOnce(t *testing.T) {
 
 // TestALaterAttemptKeepsHalfOfWhatItsRunHasLeft is SPEC S7.6: output is bounded per run, whatever the number of attempts.
 func TestALaterAttemptKeepsHalfOfWhatItsRunHasLeft(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
 	lease := w.acquireOne("gpu")
@@ -443,6 +456,7 @@ func (w *world) secretsOf(run, holder xid.ID) string {
 }
 
 func TestWhatAnAttemptWasLaunchedWithIsKnownWhenItsExecutorIsChangedMeanwhile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("gpu", func(in *CreateAgent) { in.Executor = new(withKey("v1")) })
 	run := w.offered(w.wake(agentID))
@@ -482,6 +496,7 @@ func TestWhatAnAttemptWasLaunchedWithIsKnownWhenItsExecutorIsChangedMeanwhile(t 
 }
 
 func TestWhatARunOfThisProcessIsLaunchedWithIsKept(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("service", func(in *CreateAgent) {
 		in.Executor = &domain.ExecutorSpec{HTTP: &domain.HTTPSpec{URL: "https://agents.example.com", Headers: []domain.SealedValue{{Name: "Authorization", Sealed: "h1"}}, Secret: "s1"}}
@@ -504,6 +519,7 @@ func TestWhatARunOfThisProcessIsLaunchedWithIsKept(t *testing.T) {
 }
 
 func TestACallWhoseAnswerWasLostGetsTheSameAttemptAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("gpu", pulled("gpu"), func(in *CreateAgent) { in.MaxConcurrentSessions = 2 })
 	w.wakeOnly(agentID, w.task("One"))
@@ -548,6 +564,7 @@ func TestACallWhoseAnswerWasLostGetsTheSameAttemptAgain(t *testing.T) {
 // A call that is made again after its lease has ended hears so, and takes nothing: before the sweep has been there, and after it,
 // while the run is due again and another one is.
 func TestACallThatIsRepeatedAfterItsLeaseHasEndedTakesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
 	in := Acquire{WorkspaceID: w.workspace, Queue: "gpu", Key: "call"}
@@ -592,6 +609,7 @@ func TestACallThatIsRepeatedAfterItsLeaseHasEndedTakesNothing(t *testing.T) {
 
 // The end of a lease whose worker was heard is no news to it: its key is not kept.
 func TestACallWhoseWorkerWasHeardIsNotRemembered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.offered(w.wake(w.agent("gpu", pulled("gpu"))))
 	lease, err := w.Acquire(t.Context(), Acquire{WorkspaceID: w.workspace, Queue: "gpu", Key: "call"})
@@ -609,6 +627,7 @@ func TestACallWhoseWorkerWasHeardIsNotRemembered(t *testing.T) {
 }
 
 func TestACallIsNotRepeatedForARunThatMustNotStart(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(w *world, run xid.ID)
 		want   domain.RunStatus
@@ -638,6 +657,7 @@ func TestACallIsNotRepeatedForARunThatMustNotStart(t *testing.T) {
 }
 
 func TestAWorkersCallForARunThatResumesIsRepeatedWithBothPrompts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("gpu", pulled("gpu"))
 	task := w.task("Task")
@@ -662,6 +682,7 @@ func TestAWorkersCallForARunThatResumesIsRepeatedWithBothPrompts(t *testing.T) {
 }
 
 func TestAProcessWithoutAFreeSlotOffersWhatWorkersWaitFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	local, here, elsewhere := w.agent("local"), w.agent("here", pulled("here")), w.agent("elsewhere", pulled("elsewhere"))
 	leave := w.AwaitOffers(w.workspace, "here")
@@ -695,6 +716,7 @@ func TestAProcessWithoutAFreeSlotOffersWhatWorkersWaitFor(t *testing.T) {
 }
 
 func TestCallsWithOneKeyAtTheSameMomentTakeOneRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for i := range 4 {
 		w.wake(w.agent(fmt.Sprint("puller ", i), pulled("q")))
@@ -720,6 +742,7 @@ func TestCallsWithOneKeyAtTheSameMomentTakeOneRun(t *testing.T) {
 
 // TestARenewalPassesOverALeaseThatIsBeingEnded: waiting for it would be a deadlock with an end of several runs.
 func TestARenewalPassesOverALeaseThatIsBeingEnded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.wake(w.agent("one"))
 	w.wake(w.agent("two"))
@@ -748,6 +771,7 @@ func TestARenewalPassesOverALeaseThatIsBeingEnded(t *testing.T) {
 // TestACallThatWaitsForLanesHoldsNoneThatComesLater: in the order of their heads it deadlocked with whatever locks several
 // lanes in the order of their agents.
 func TestACallThatWaitsForLanesHoldsNoneThatComesLater(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agents := []xid.ID{w.agent("one", pulled("q")), w.agent("two", pulled("q"))}
 	slices.Sort(agents)
@@ -764,7 +788,7 @@ func TestACallThatWaitsForLanesHoldsNoneThatComesLater(t *testing.T) {
 		leases <- lease
 	}()
 	w.until("the call waits for the lane", func() bool {
-		return one[bool](w, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`)
+		return w.waitForLocks() > 0
 	})
 	w.sql(`SELECT 1 FROM agent_lanes WHERE agent_id = $1 FOR NO KEY UPDATE NOWAIT`, high)
 	release()

@@ -44,6 +44,7 @@ func (w *world) wantRecovered(why string, want ...xid.ID) {
 }
 
 func TestAnUnstartedOfficeTaskIsDispatchedOncePerAssignment(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	task := w.unstarted(agent)
@@ -72,6 +73,7 @@ func TestAnUnstartedOfficeTaskIsDispatchedOncePerAssignment(t *testing.T) {
 }
 
 func TestRecoveryLooksAtOfficeTasksOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	project := w.project("p")
@@ -96,6 +98,7 @@ func TestRecoveryLooksAtOfficeTasksOnly(t *testing.T) {
 }
 
 func TestRecoveryKeepsOffWhatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(w *world, agent, task xid.ID){
 		"C219 a paused agent": func(w *world, agent, _ xid.ID) { w.pause(agent) },
 		"a stopped agent": func(w *world, agent, _ xid.ID) {
@@ -143,6 +146,7 @@ func TestRecoveryKeepsOffWhatIsNotItsOwn(t *testing.T) {
 }
 
 func TestRecoveryDispatchesWhatOnlyLooksStarted(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(w *world, agent, task xid.ID){
 		"C315 a run that a guard settled": func(w *world, agent, task xid.ID) {
 			w.pause(agent)
@@ -182,6 +186,7 @@ func TestRecoveryDispatchesWhatOnlyLooksStarted(t *testing.T) {
 }
 
 func TestManyUnstartedTasksAreGoneThroughPageByPage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	busy, agent := w.agent("busy"), w.agent("worker")
 	w.pause(busy)
@@ -193,6 +198,7 @@ FROM workspaces w, generate_series(1, $3::int) i WHERE w.id = $1`, w.workspace, 
 }
 
 func TestTwoSweepsAtOnceDispatchATaskOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.unstarted(agent)
@@ -216,6 +222,7 @@ func TestTwoSweepsAtOnceDispatchATaskOnce(t *testing.T) {
 }
 
 func TestAnIdleDeploymentIsNotSearchedForTasks(t *testing.T) {
+	t.Parallel()
 	db, statements := countingDB(t)
 	w := newWorldOn(t, db)
 	w.sql(`UPDATE workspaces SET office_workflow_id = NULL`)

@@ -9,6 +9,7 @@ import (
 
 // What a report says of a step and of lines is kept whole, or not at all: a call that is made again adds nothing twice.
 func TestAReportOfProgressIsKeptWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.wake(w.agent("worker"))
 	c := w.claimOne()

@@ -11,6 +11,7 @@ import (
 
 // A run may serve thousands of requests with 256 KiB each: only those that are shown may be read (SPEC S7.3).
 func TestAStartReadsThePayloadsThatItShows(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("busy")
 	const all = shownWakes + 10

@@ -63,6 +63,7 @@ FROM runs r JOIN run_attempts a ON a.run_id = r.id WHERE r.id = $1`, x.RunID)
 
 // S7: what shares a transaction has the rows that it would have alone, in batches of any size.
 func TestTransitionsThatShareATransactionAreThoseOfEachAlone(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{1, 2, 16, 64} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			w := newWorld(t)
@@ -77,6 +78,7 @@ func TestTransitionsThatShareATransactionAreThoseOfEachAlone(t *testing.T) {
 
 // C48: whichever statement of a batch fails, and its commit too, each transition of it is made once, and none is lost.
 func TestAFaultAfterAnyStatementOfABatchLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{1, 2, 16, 64} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			w := newWorld(t)
@@ -110,6 +112,7 @@ func TestAFaultAfterAnyStatementOfABatchLosesAndRepeatsNothing(t *testing.T) {
 
 // S7.7: whatever becomes of a batch's commit, what is asked for again is made once, or was made.
 func TestAFaultyCommitOfABatchLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	for name, commit := range commitFaults {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -141,6 +144,7 @@ func TestAFaultyCommitOfABatchLosesAndRepeatsNothing(t *testing.T) {
 
 // A transition that cannot be made fails alone; those that share its batch are made.
 func TestATransitionThatFailsSpoilsNoOther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	batch := w.transitions(16)
 	bad := batch[6]
@@ -159,6 +163,7 @@ func TestATransitionThatFailsSpoilsNoOther(t *testing.T) {
 
 // S7.7: attempts that are not live are fenced, whoever shares their batch.
 func TestAReportThatComesTooLateIsFencedInABatch(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	batch := w.transitions(6)
 	late, again := *batch[1], *batch[2]
@@ -190,6 +195,7 @@ func TestAReportThatComesTooLateIsFencedInABatch(t *testing.T) {
 
 // A lane that somebody holds delays its own transitions alone.
 func TestALaneThatSomebodyHoldsDelaysNoOtherTransition(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	batch := append(w.transitions(1), w.transitions(1)...)
 	held, other := batch[0], batch[1]
@@ -212,6 +218,7 @@ func TestALaneThatSomebodyHoldsDelaysNoOtherTransition(t *testing.T) {
 
 // A row that somebody holds for long delays those that need it, and the others a moment.
 func TestARowThatSomebodyHoldsDelaysOthersAMoment(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	batch := slices.Concat(w.transitions(1), w.transitions(1), w.transitions(1), w.transitions(1))
 	held := batch[0]
@@ -241,6 +248,7 @@ func TestARowThatSomebodyHoldsDelaysOthersAMoment(t *testing.T) {
 
 // The statements of a batch do not grow with it.
 func TestTheStatementsOfABatchDoNotGrowWithIt(t *testing.T) {
+	t.Parallel()
 	db, statements := countingDB(t)
 	w := newWorldOn(t, db)
 	count := func(n int) int64 {

@@ -50,6 +50,7 @@ func (w *world) settleQueue(agentID xid.ID) {
 // S6.1: an agent that is held never stands in front of others, however much it has queued; what it has queued ends in
 // bounded steps, and none of it is launched.
 func TestAHeldAgentsBacklogDelaysNobody(t *testing.T) {
+	t.Parallel()
 	db, statements := countingDB(t)
 	w := newWorldOn(t, db)
 	const each = 1000
@@ -89,6 +90,7 @@ func TestAHeldAgentsBacklogDelaysNobody(t *testing.T) {
 
 // S6.1: heads that guards refuse keep nobody either: a pass settles its share of them one by one and goes past the others.
 func TestHeadsThatGuardsRefuseDelayNobody(t *testing.T) {
+	t.Parallel()
 	db, statements := countingDB(t)
 	w := newWorldOn(t, db)
 	const lanes = 100
@@ -116,6 +118,7 @@ func TestHeadsThatGuardsRefuseDelayNobody(t *testing.T) {
 
 // S3.8: what a step ends together has the rows that it would have one by one.
 func TestEndingABacklogTogetherWritesTheRowsOfOneByOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agents := []xid.ID{w.agent("together"), w.agent("one by one")}
 	for _, agent := range agents {
@@ -196,6 +199,7 @@ func (w *world) restarted() *Store {
 // S6.3: a resume of more than one transaction should hold loses and repeats nothing, also when it begins before the pause has
 // ended all, is interrupted by another pause, and goes on in another process.
 func TestAResumeOfALongQueueGoesOnInSteps(t *testing.T) {
+	t.Parallel()
 	const n = 3 * backlogRuns
 	for name, c := range map[string]struct {
 		settle     int // steps before the resume
@@ -255,6 +259,7 @@ func TestAResumeOfALongQueueGoesOnInSteps(t *testing.T) {
 
 // S2: a deleted agent's queue ends step by step, in any process; nothing of it is launched meanwhile.
 func TestADeletedAgentsLongQueueEndsInSteps(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	const n = 2*backlogRuns + 10
@@ -284,6 +289,7 @@ FROM generate_series(1, $3::int) i`, agent, w.workspace, backlogRequests+10)
 
 // pauseAgent, resumeAgent and deleteAgent take as many statements, and change as many rows, for a long queue as for a short one.
 func TestHoldsOfALongQueueAreShort(t *testing.T) {
+	t.Parallel()
 	db, statements := countingDB(t)
 	w := newWorldOn(t, db)
 	agent := w.agent("worker")
@@ -312,6 +318,7 @@ func TestHoldsOfALongQueueAreShort(t *testing.T) {
 
 // Parked runs that fall due together are made due together, one of each scope.
 func TestParkedRunsBecomeDueTogether(t *testing.T) {
+	t.Parallel()
 	db, statements := countingDB(t)
 	w := newWorldOn(t, db)
 	agent := w.agent("worker")

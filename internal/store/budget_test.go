@@ -74,6 +74,7 @@ func (w *world) assigned(agent, task xid.ID) xid.ID {
 }
 
 func TestASpentBudgetHoldsTheAgentUntilItMayGoOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	other := w.agent("other")
@@ -120,6 +121,7 @@ func TestASpentBudgetHoldsTheAgentUntilItMayGoOn(t *testing.T) {
 }
 
 func TestANewPeriodResumesTheAgent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	budget := w.budget(agent, "10")
@@ -141,6 +143,7 @@ func TestANewPeriodResumesTheAgent(t *testing.T) {
 }
 
 func TestAPauseEndsWithItsBudgetAndNotWithAPersonsPause(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	mine, theirs := w.agent("mine"), w.agent("theirs")
 	budget := w.budget("", "1", func(b *UpsertBudget) {
@@ -162,6 +165,7 @@ func TestAPauseEndsWithItsBudgetAndNotWithAPersonsPause(t *testing.T) {
 }
 
 func TestABudgetThatOnlyTellsHoldsNothingUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	budget := w.budget(agent, "1", notifyOnly)
@@ -171,6 +175,7 @@ func TestABudgetThatOnlyTellsHoldsNothingUp(t *testing.T) {
 }
 
 func TestLiveRunsReserveWhatTheyWillCost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker", func(a *CreateAgent) { a.MaxConcurrentSessions = 5 })
 	budget := w.budget(agent, "10")
@@ -214,6 +219,7 @@ func TestLiveRunsReserveWhatTheyWillCost(t *testing.T) {
 // TestARunOfUnknownCostGoesAlone: nobody knows what the first run of a workspace will cost, so that it holds all that is left
 // of a budget; one of a new agent is expected to cost what the workspace's last attempts did.
 func TestARunOfUnknownCostGoesAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := w.agent("first", func(a *CreateAgent) { a.MaxConcurrentSessions = 3 })
 	second := w.agent("second", func(a *CreateAgent) { a.MaxConcurrentSessions = 3 })
@@ -243,6 +249,7 @@ func TestARunOfUnknownCostGoesAlone(t *testing.T) {
 
 // TestACostThatCannotBeReadIsWhatWasReserved: it is charged and told, however the attempt ends.
 func TestACostThatCannotBeReadIsWhatWasReserved(t *testing.T) {
+	t.Parallel()
 	said := &Usage{InputTokens: 3, CostUnread: true, Unread: `usage.cost_usd "five" is no number`}
 	for name, end := range map[string]func(*world, Attempt) error{
 		"finished": func(w *world, a Attempt) error { return w.Finish(w.Context(), a, Success{Usage: said}) },
@@ -276,6 +283,7 @@ func TestACostThatCannotBeReadIsWhatWasReserved(t *testing.T) {
 
 // TestAFirstCostThatCannotBeReadSpendsTheTightestBudget: it held all of each, and is charged with no more than that was of any.
 func TestAFirstCostThatCannotBeReadSpendsTheTightestBudget(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	tight, wide := w.budget(agent, "10"), w.budget("", "100", ofWorkspace(w))
@@ -295,6 +303,7 @@ func TestAFirstCostThatCannotBeReadSpendsTheTightestBudget(t *testing.T) {
 
 // TestACostThatCannotBeReadIsToldWithoutABudget: nothing was reserved, so that nothing is charged.
 func TestACostThatCannotBeReadIsToldWithoutABudget(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.wake(agent)
@@ -318,6 +327,7 @@ func ofWorkspace(w *world) func(*UpsertBudget) {
 // TestWhatWaitsForABudgetLooksAgainAtOnce: a raised limit, a budget that only tells from now on and one that is gone end the
 // half minute of runs that waited for it; others' go on.
 func TestWhatWaitsForABudgetLooksAgainAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(w *world, agent, budget xid.ID){
 		"a raised limit":       func(w *world, agent, _ xid.ID) { w.budget(agent, "20") },
 		"a budget that tells":  func(w *world, agent, _ xid.ID) { w.budget(agent, "4", notifyOnly) },
@@ -358,6 +368,7 @@ func TestWhatWaitsForABudgetLooksAgainAtOnce(t *testing.T) {
 // Whoever makes room in a budget hears which runs look again by that, and the feed tells of them; so it does when a new period makes
 // the room.
 func TestTheRunsThatRoomInABudgetMakesDueAreNamed(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(w *world, agent, budget xid.ID) []xid.ID{
 		"created raised": func(w *world, agent, _ xid.ID) []xid.ID {
 			_, caused, err := w.UpsertBudget(w.Context(), UpsertBudget{WorkspaceID: w.workspace, SubjectKind: domain.BudgetSubjectKindAgent, SubjectID: agent,
@@ -402,6 +413,7 @@ func TestTheRunsThatRoomInABudgetMakesDueAreNamed(t *testing.T) {
 
 // TestOnlyBudgetsOfDueProjectsAreLocked: a claim waits for no budget of a project that none of its runs is about.
 func TestOnlyBudgetsOfDueProjectsAreLocked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker", func(a *CreateAgent) { a.MaxConcurrentSessions = 3 })
 	near, far := w.project("near"), w.project("far")
@@ -426,6 +438,7 @@ func TestOnlyBudgetsOfDueProjectsAreLocked(t *testing.T) {
 
 // TestACoordinatorHearsOfAThresholdThatAPersonSetsBelowWhatIsSpent: nobody in particular crossed it.
 func TestACoordinatorHearsOfAThresholdThatAPersonSetsBelowWhatIsSpent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	boss := w.agent("boss", func(a *CreateAgent) { a.Role = domain.AgentRoleCoordinator })
@@ -439,6 +452,7 @@ func TestACoordinatorHearsOfAThresholdThatAPersonSetsBelowWhatIsSpent(t *testing
 }
 
 func TestThresholdsAreToldOncePerPeriod(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	boss := w.agent("boss", func(a *CreateAgent) { a.Role = domain.AgentRoleCoordinator })
@@ -493,6 +507,7 @@ WHERE source = 'BUDGET_ALERT' AND agent_id = $1`, boss)
 }
 
 func TestTheCoordinatorIsNotToldOfItself(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	boss := w.agent("boss", func(a *CreateAgent) { a.Role = domain.AgentRoleCoordinator })
 	w.budget(boss, "1")
@@ -506,6 +521,7 @@ func TestTheCoordinatorIsNotToldOfItself(t *testing.T) {
 }
 
 func TestAProjectsBudgetHoldsWhoWorksForIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	project, elsewhere := w.project("dear"), w.project("free")
@@ -539,6 +555,7 @@ func TestAProjectsBudgetHoldsWhoWorksForIt(t *testing.T) {
 }
 
 func TestABudgetCountsWhatWasSpentBefore(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.costly(agent, "4")
@@ -564,6 +581,7 @@ func TestABudgetCountsWhatWasSpentBefore(t *testing.T) {
 }
 
 func TestAnEndThatDidNotSeeTheBudgetIsCountedLater(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	budget := w.budget(agent, "10", notifyOnly)
@@ -574,6 +592,7 @@ func TestAnEndThatDidNotSeeTheBudgetIsCountedLater(t *testing.T) {
 }
 
 func TestABudgetCheckThatFailsHoldsThatRunOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	bad, good := w.agent("bad"), w.agent("good")
 	w.costly(bad, "5")
@@ -603,6 +622,7 @@ SELECT 'run_sibling', workspace_id, agent_id, 'cau_sibling', scope, 'SELF', 'EVE
 
 // TestBudgetsOfOthersCostNoStatement counts the statements of a claim and a finish.
 func TestBudgetsOfOthersCostNoStatement(t *testing.T) {
+	t.Parallel()
 	db, statements := countingDB(t)
 	w := newWorldOn(t, db)
 	agent := w.agent("worker")
@@ -636,6 +656,7 @@ func TestBudgetsOfOthersCostNoStatement(t *testing.T) {
 }
 
 func TestAHoldWithoutALiveRunIsRepaired(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	budget := w.budget(agent, "10")
@@ -659,6 +680,7 @@ func TestAHoldWithoutALiveRunIsRepaired(t *testing.T) {
 // A budget that is deleted and made again holds for live runs what it held before: else they could overshoot together with
 // what is claimed next.
 func TestABudgetThatIsMadeAgainHoldsForLiveRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker", func(a *CreateAgent) { a.MaxConcurrentSessions, a.Cooldown = 3, 0 })
 	w.request(agent, scoped("task:0"))
@@ -693,6 +715,7 @@ func TestABudgetThatIsMadeAgainHoldsForLiveRuns(t *testing.T) {
 
 // A project's budget that somebody holds keeps only the lanes whose next run is of that project, not the whole workspace.
 func TestAHeldProjectBudgetKeepsOnlyThatProject(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	far, near := w.agent("far"), w.agent("near")
 	project := w.project("held")
@@ -722,6 +745,7 @@ func TestAHeldProjectBudgetKeepsOnlyThatProject(t *testing.T) {
 // A threshold that was set after a higher one had been told is told of by itself; one that was told is not told again in the
 // period, however the limit changes.
 func TestAThresholdThatWasNeverToldIsToldAfterTheLimitIsRaised(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.agent("boss", func(a *CreateAgent) { a.Role = domain.AgentRoleCoordinator })

@@ -10,6 +10,7 @@ import (
 )
 
 func TestCausation(t *testing.T) {
+	t.Parallel()
 	causation := func(w *world, run xid.ID) xid.ID {
 		return one[xid.ID](w, `SELECT causation_id FROM runs WHERE id = $1`, run)
 	}
@@ -84,6 +85,7 @@ func TestCausation(t *testing.T) {
 }
 
 func TestSessionsOfRuns(t *testing.T) {
+	t.Parallel()
 	session := func(w *world, run xid.ID) *string {
 		return one[*string](w, `SELECT session_id FROM runs WHERE id = $1`, run)
 	}
@@ -150,6 +152,7 @@ func TestSessionsOfRuns(t *testing.T) {
 }
 
 func TestAHeavyFireReachesItsSessions(t *testing.T) {
+	t.Parallel()
 	t.Run("AC-OFFICE-LOOP-LIVENESS-002.9 its routine run has its causation id and its task, and by the task the sessions", func(t *testing.T) {
 		w := newWorld(t)
 		trigger := w.routine(w.agent("worker"), func(r *CreateRoutine) { r.TaskTemplate = &domain.TaskTemplate{Title: "Review {{date}}"} })
@@ -174,6 +177,7 @@ func TestAHeavyFireReachesItsSessions(t *testing.T) {
 }
 
 func TestHopsAreCounted(t *testing.T) {
+	t.Parallel()
 	t.Run("AC-OFFICE-LOOP-LIVENESS-003.1 each hop from the trigger to the run's end is counted", func(t *testing.T) {
 		w := newWorld(t)
 		agent := w.agent("worker", func(a *CreateAgent) { a.SkipIdleWakeups = pgtx.Ptr(false) })

@@ -9,6 +9,7 @@ import (
 
 // The feed's entries about wakes that end name, for those who compare, why, about which task and for whom.
 func TestTheFeedHasTheDetailsOfWakesThatEnd(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := w.agent("a"), w.agent("b")
 	details := func(code domain.ActivityCode, request xid.ID) string {
@@ -33,6 +34,7 @@ func TestTheFeedHasTheDetailsOfWakesThatEnd(t *testing.T) {
 
 // The inbox says by its titles whom an item is about.
 func TestInboxTitlesNameTheAgent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.wake(w.agent("worker"))
 	c := w.claimOne()

@@ -14,6 +14,7 @@ import (
 // What is said in SQL and in Go is one rule: SPEC S6.4, whose executor a run has, over all ways in which its four holders may
 // have one: no value, a JSON null, or one.
 func TestTheExecutorOfARunIsTheSameInSQLAndInGo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent, project := w.agent("worker"), w.project("Project")
 	task := w.projectTask(project, agent)
@@ -65,6 +66,7 @@ func TestTheExecutorOfARunIsTheSameInSQLAndInGo(t *testing.T) {
 
 // SPEC S6.5: when a budget's period began is the same in SQL and in Go, at its edges, and whatever the zone of the session.
 func TestTheBeginOfAPeriodIsTheSameInSQLAndInGo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, err := w.db.Conn(t.Context())
 	w.ok(err)
@@ -96,6 +98,7 @@ func TestTheBeginOfAPeriodIsTheSameInSQLAndInGo(t *testing.T) {
 // SPEC S5.1: on which tasks the loop may act is the same in SQL and in Go, whether a task has a project, whichever workflow it is
 // in, and whether the workspace has an office workflow.
 func TestATaskOfTheOfficeIsTheSameInSQLAndInGo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent, project := w.agent("worker"), w.project("Project")
 	task := w.projectTask(project, agent)

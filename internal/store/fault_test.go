@@ -152,6 +152,7 @@ SELECT concat_ws(' ', (SELECT count(*) FROM routine_runs), (SELECT count(*) FROM
 // C48, C209: whichever statement of a fire fails, and the last_run_at write excepted, nothing of it is kept; the next try
 // makes it whole, once.
 func TestAFaultAfterAnyStatementOfAFireLeavesAllOrNothing(t *testing.T) {
+	t.Parallel()
 	hook := func(r *CreateRoutine) {
 		r.Triggers = []TriggerSpec{{ID: NewTriggerID(domain.TriggerKindWebhook), Kind: domain.TriggerKindWebhook, Enabled: true, SigningMode: domain.SigningModeNone, ReplayWindow: time.Minute}}
 	}
@@ -232,6 +233,7 @@ func fireSlot(ctx context.Context, _ *world, s *Store, trigger xid.ID) error {
 // S4.3, S3.2: whatever becomes of a COMMIT, a fire and a route happen once, when they are tried again as the next tick or a
 // caller with the same key tries them: all or nothing, never twice.
 func TestAFaultyCommitOfAFireOrARouteLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	for fault, commit := range commitFaults {
 		for _, c := range []struct {
 			name string
@@ -335,8 +337,9 @@ func (w *world) wantFires(want int) {
 
 // C48, C209: whichever statement of a route fails, the requests stay as they were, and the next try routes each once.
 func TestAFaultAfterAnyStatementOfARouteLeavesAllOrNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	w.window(5 * time.Second)
+	w.window(time.Minute)
 	agent := w.agent("worker")
 	s, f := w.faulty()
 	kept := func() string {

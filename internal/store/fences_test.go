@@ -15,6 +15,7 @@ import (
 
 // SPEC S10.1: the database's clock says whether a token still counts, and nothing else does.
 func TestATokenThatExpiredOrWasRevokedIsNotKnown(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	soon := time.Now().Add(time.Hour)
 	id := must(w, first(w.CreateToken(t.Context(), NewToken{WorkspaceID: w.workspace, Name: "ci", Digest: "digest", Scopes: []domain.TokenScope{domain.TokenScopeRead}, ExpiresAt: &soon})), nil)
@@ -41,6 +42,7 @@ func TestATokenThatExpiredOrWasRevokedIsNotKnown(t *testing.T) {
 
 // SPEC S5.6: a task that falls free calls those that its lock made skip, and none that was skipped for another reason.
 func TestATaskThatFallsFreeCallsOnlyThoseThatItsLockHeld(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	holder, other := w.agent("holder"), w.agent("other")
 	task := w.task("Shared", assignedTo(holder))
@@ -65,6 +67,7 @@ VALUES ($1, $2, $3, $4, 'cau', $6, 'SELF', 'EVENT', false, 'test', '{}', 'SKIPPE
 
 // SPEC S6.4: an attempt belongs to the owner of its lease. Whoever had it before, under the same number, changes nothing.
 func TestReportsOfAnotherOwnerAreFenced(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.wake(w.agent("worker"))
 	c := w.claimOne()
@@ -103,6 +106,7 @@ func TestReportsOfAnotherOwnerAreFenced(t *testing.T) {
 
 // SPEC S3.2: two changes of blockers of which each alone makes no cycle are done one after the other.
 func TestTwoChangesOfBlockersMakeNoCycleTogether(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b, c := w.task("A"), w.task("B"), w.task("C")
 	held, free, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -127,7 +131,7 @@ func TestTwoChangesOfBlockersMakeNoCycleTogether(t *testing.T) {
 		}()
 	}
 	w.until("both wait for the other change", func() bool {
-		return one[int](w, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`) == 2
+		return w.waitForLocks() == 2
 	})
 	letGo()
 	w.ok(<-done)
@@ -145,6 +149,7 @@ func TestTwoChangesOfBlockersMakeNoCycleTogether(t *testing.T) {
 
 // SPEC S7.6: what an agent makes is forced to its task, so that its key on another task is another key.
 func TestAnAgentsKeyIsBoundToItsTask(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	as := func(task xid.ID) context.Context {
@@ -171,6 +176,7 @@ func TestAnAgentsKeyIsBoundToItsTask(t *testing.T) {
 
 // SPEC S3.5: what waits behind a run of its scope stays there while one is live or due.
 func TestAScopeIsNotReleasedWhileOneOfItIsLiveOrDue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.queued(agent, 2)
@@ -210,6 +216,7 @@ func TestAScopeIsNotReleasedWhileOneOfItIsLiveOrDue(t *testing.T) {
 
 // SPEC S6.5: what a budget reserves is for one attempt: when the run is live as another one, the repair frees it.
 func TestAReserveOfAnEarlierAttemptIsFreed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	budget := w.budget(agent, "10")
@@ -233,6 +240,7 @@ func TestAReserveOfAnEarlierAttemptIsFreed(t *testing.T) {
 // SPEC S10.1: who waits for a lane goes on with what its holder left, and with a clock that is read after that; and a claim goes past
 // a lane that somebody holds. Without the lock, both would decide on what was there before.
 func TestALaneIsOneTransactionsAtATime(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.wake(agent)
@@ -278,7 +286,7 @@ func TestALaneIsOneTransactionsAtATime(t *testing.T) {
 		})
 		waited <- g
 	}()
-	w.until("the second waits for the first", func() bool { return one[int](w, `SELECT count(*) FROM pg_locks WHERE NOT granted`) == 1 })
+	w.until("the second waits for the first", func() bool { return w.waitForLocks() == 1 })
 	letGo()
 	w.ok(<-done)
 	g := <-waited

@@ -34,6 +34,7 @@ func (w *world) allDue() {
 }
 
 func TestABatchFiresTheTriggersOfSeveralAgentsOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	of, triggers := w.batch(3, 4, nil)
 	agents, err := w.FireDue(t.Context(), triggers...)
@@ -60,6 +61,7 @@ func TestABatchFiresTheTriggersOfSeveralAgentsOnce(t *testing.T) {
 
 // C206, S4.6: a fire in a batch finds the fires before it, of its own routine and of others.
 func TestTwoTriggersOfARoutineInABatchSeeEachOther(t *testing.T) {
+	t.Parallel()
 	for policy, want := range map[domain.ConcurrencyPolicy]map[string]int{
 		domain.ConcurrencyPolicyCoalesceIfActive: {"ENQUEUED": 1, "COALESCED": 1},
 		domain.ConcurrencyPolicySkipIfActive:     {"ENQUEUED": 1, "SKIPPED": 1},
@@ -92,6 +94,7 @@ func TestTwoTriggersOfARoutineInABatchSeeEachOther(t *testing.T) {
 
 // S4.3: a trigger that cannot fire, for a reason of the database or of its own, stops no other of its batch or agent.
 func TestAPoisonedTriggerOfABatchStopsNoOther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, triggers := w.batch(3, 5, nil)
 	refused, unfit, broken, gone := triggers[6], triggers[7], triggers[8], triggers[11]
@@ -126,6 +129,7 @@ func TestAPoisonedTriggerOfABatchStopsNoOther(t *testing.T) {
 
 // S4.5: one trigger that was away for long, or many with a long catch-up, are fired in several transactions, whole.
 func TestABatchIsBoundedHoweverMuchItCatchesUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, triggers := w.batch(2, 3, func(r *CreateRoutine) { r.CatchUpMax = 500 })
 	w.sql(`UPDATE routine_triggers SET next_run_at = date_trunc('minute', clock_timestamp()) - interval '499 minutes'`)
@@ -142,6 +146,7 @@ func TestABatchIsBoundedHoweverMuchItCatchesUp(t *testing.T) {
 
 // Nobody waits for a lane while he holds a batch's: what others hold is fired after the rest.
 func TestALaneThatIsHeldDelaysNoOtherOfItsBatch(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	of, triggers := w.batch(3, 2, nil)
 	held := w.lockedLane(func() xid.ID {
@@ -206,8 +211,15 @@ func (w *world) until(what string, is func() bool) {
 	}
 }
 
+// waitForLocks is how many sessions wait for a lock; those of other tests, which run on the same server, do not count.
+func (w *world) waitForLocks() int {
+	w.Helper()
+	return one[int](w, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+}
+
 // SPEC S3.3: a request's key is looked for whole: a duplicate is no error, and what only looks alike is another.
 func TestAKeyIsTakenOnceAndMatchesOnlyItself(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	insert := func(key string) (id xid.ID, duplicate bool) {

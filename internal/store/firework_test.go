@@ -76,6 +76,7 @@ func (c combination) work() domain.FireWork {
 // The statements that find active fires, and those whose work has ended, say the same as the rule (SPEC S4.6) of every
 // combination of facts.
 func TestTheQueriesAboutHeavyFiresFollowTheRule(t *testing.T) {
+	t.Parallel()
 	w := newHeavyWorld(t)
 	w.fires(domain.RoutineRunStatusTaskCreated)
 	w.task("open blocker")

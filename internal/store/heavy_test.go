@@ -10,6 +10,7 @@ import (
 
 // A heavy fire is active as long as its task, whatever becomes of its run (SPEC S4.6, C211).
 func TestAHeavyFireEndsWithItsTaskAndNotWithItsRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.routine(agent, func(r *CreateRoutine) {
@@ -95,6 +96,7 @@ func (w *heavyWorld) failForGood(c Claimed) {
 // S4.6: however the last run of a heavy fire's task ends badly, the fire ends so, too, its task stays open, and the next fire
 // makes a new one.
 func TestAHeavyFireWhoseRunGaveUpSilencesNoLaterOne(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		end  func(w *heavyWorld)
 		want string
@@ -143,6 +145,7 @@ func (w *heavyWorld) onlyTask() xid.ID {
 
 // An agent that is deleted ends its fires with what was queued, unrouted requests, too.
 func TestADeletedAgentsHeavyFiresEnd(t *testing.T) {
+	t.Parallel()
 	for name, routed := range map[string]bool{"queued": true, "unrouted": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newHeavyWorld(t)
@@ -159,6 +162,7 @@ func TestADeletedAgentsHeavyFiresEnd(t *testing.T) {
 
 // S4.6: while something explains that the task waits, the fire is active, and the inbox says so once.
 func TestFiresThatWaitForAHeavyTaskAreToldOnce(t *testing.T) {
+	t.Parallel()
 	for name, explain := range map[string]func(w *heavyWorld, c Claimed){
 		"BLOCKED":   func(w *heavyWorld, c Claimed) { w.finishAsking(c, moveAction("BLOCKED")) },
 		"IN_REVIEW": func(w *heavyWorld, c Claimed) { w.finishAsking(c, moveAction("IN_REVIEW")) },
@@ -201,6 +205,7 @@ func TestFiresThatWaitForAHeavyTaskAreToldOnce(t *testing.T) {
 // S4.6, S6.3: what a hold drops waits for the resume, with its fire: later fires make no pile of tasks that a resume would
 // start at once. A retry makes a fire open again that had ended.
 func TestAHeavyFireOfAHeldAgentWaitsForTheResume(t *testing.T) {
+	t.Parallel()
 	w := newHeavyWorld(t)
 	first := w.fires(domain.RoutineRunStatusTaskCreated)
 	w.pause(w.agent)
@@ -227,6 +232,7 @@ func TestAHeavyFireOfAHeldAgentWaitsForTheResume(t *testing.T) {
 // A fire that a version before left open, with a task whose run ended long ago, ends by the repair; the next fire need not wait
 // for that.
 func TestHeavyFiresOfEarlierVersionsHeal(t *testing.T) {
+	t.Parallel()
 	for how, want := range map[string]string{
 		`status = 'FAILED', end_reason = 'RETRIES_EXHAUSTED', error_message = 'no way'`:  "FAILED ended",
 		`status = 'CANCELLED', end_reason = 'CANCELLED_BY_USER'`:                         "CANCELLED CANCELLED_BY_USER ended",

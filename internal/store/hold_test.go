@@ -49,6 +49,7 @@ func about(task xid.ID, source domain.WakeupSource, basis *domain.WakeBasis) fun
 }
 
 func TestAPausedAgentLaunchesNothingAndGetsItAllAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	commented, reviewed, lost := w.bareTask(agent), w.bareTask(""), w.bareTask(agent)
@@ -95,6 +96,7 @@ func TestAPausedAgentLaunchesNothingAndGetsItAllAgain(t *testing.T) {
 }
 
 func TestWhatWasDroppedBeforeThePauseIsNotSentAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	w.pause(agent)
@@ -113,6 +115,7 @@ func TestWhatWasDroppedBeforeThePauseIsNotSentAgain(t *testing.T) {
 }
 
 func TestAPauseMeetsRunsInEveryState(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	started, claimed := w.agent("started"), w.agent("claimed")
 	w.wake(started)
@@ -139,6 +142,7 @@ func TestAPauseMeetsRunsInEveryState(t *testing.T) {
 }
 
 func TestAFireThatAPauseSkippedIsOpenAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	made, err := w.CreateRoutine(t.Context(), CreateRoutine{WorkspaceID: w.workspace, Name: "r", AssigneeID: agent,
@@ -179,6 +183,7 @@ func TestAFireThatAPauseSkippedIsOpenAgain(t *testing.T) {
 }
 
 func TestHoldsThatAreRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	w.refused(w.PauseAgent(t.Context(), HoldAgent{WorkspaceID: xid.New("wsp"), AgentID: agent}), domain.UserErrorCodeNotFound)

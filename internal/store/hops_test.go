@@ -8,6 +8,7 @@ import (
 
 // A chain that merges into a run which somebody else began goes on counting where it was, or nothing would ever stop it.
 func TestAChainThatMergesIntoAnotherRunCountsOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	after := func(hops int) func(*newRequest) { return func(r *newRequest) { r.hops = hops } }

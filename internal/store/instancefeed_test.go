@@ -7,6 +7,7 @@ import (
 
 // A transaction that has written something holds the feed back, though it holds no snapshot; one that only reads does not.
 func TestWhoHoldsTheFeedBackIsNamed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	begin := func(statement string) (pid int, end func() error) {
 		t.Helper()

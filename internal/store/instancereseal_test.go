@@ -18,6 +18,7 @@ func reseal(sealed, place string) (string, error) {
 }
 
 func TestAllSealedValuesAreSealedAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	sealed := func(names ...string) (values []domain.SealedValue) {
 		for _, name := range names {

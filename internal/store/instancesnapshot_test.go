@@ -7,6 +7,7 @@ import (
 )
 
 func TestTheOldestSnapshotIsSeenWithItsHolder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	tx, err := w.db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 	if err != nil {

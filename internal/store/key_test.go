@@ -11,6 +11,7 @@ import (
 // TestAKeyIsItsWholeText: a request that has the key of another is that one (SPEC S3.3); no other text is the same key, and
 // no key at all is never a key that somebody else has.
 func TestAKeyIsItsWholeText(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("a")
 	insert := func(key string) (id xid.ID, duplicate bool) {
@@ -44,6 +45,7 @@ func TestAKeyIsItsWholeText(t *testing.T) {
 
 // TestOneRunThatCannotBeJudgedStopsNoOther is C318 with a batch of 16: what the guard of one run decides cannot be done.
 func TestOneRunThatCannotBeJudgedStopsNoOther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	bad := w.agent("bad")
 	w.costly(bad, "5")

@@ -66,6 +66,7 @@ func (w *world) activeSince(ago time.Duration) {
 }
 
 func TestLivenessVerdicts(t *testing.T) {
+	t.Parallel()
 	t.Run("AC-OFFICE-LOOP-LIVENESS-004.13 an empty workspace is not armed, with empty lists", func(t *testing.T) {
 		w := newWorld(t)
 		l := w.wantVerdict(domain.LoopVerdictNotArmed)
@@ -108,6 +109,7 @@ func TestLivenessVerdicts(t *testing.T) {
 }
 
 func TestLivenessTriggers(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, change string
 		verdict      domain.LoopVerdict
@@ -140,6 +142,7 @@ func TestLivenessTriggers(t *testing.T) {
 }
 
 func TestLivenessQueuedRuns(t *testing.T) {
+	t.Parallel()
 	old := `requested_at = now() - interval '10 minutes', due_at = now() - interval '10 minutes'`
 	for _, c := range []struct {
 		name    string
@@ -244,6 +247,7 @@ SELECT 'run_later', workspace_id, agent_id, 'cau', scope, source, wake_class, 'Q
 }
 
 func TestLivenessClaimedRuns(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, change, lease string
 		stuck               bool
@@ -276,6 +280,7 @@ func TestLivenessClaimedRuns(t *testing.T) {
 }
 
 func TestLivenessSilentSuccesses(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.activeSince(48 * time.Hour)
@@ -306,6 +311,7 @@ func TestLivenessSilentSuccesses(t *testing.T) {
 }
 
 func TestLivenessShapes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.activeSince(time.Hour)
@@ -352,6 +358,7 @@ func TestLivenessShapes(t *testing.T) {
 }
 
 func TestLivenessListsAreCappedAndOrdered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.activeSince(72 * time.Hour)
 	w.sql(`INSERT INTO agents (id, workspace_id, name, role, skip_idle_wakeups) SELECT 'agt_' || lpad(i::text, 3, '0'), w.id, 'a' || i, 'WORKER', false FROM workspaces w, generate_series(1, 60) i`)
@@ -391,6 +398,7 @@ FROM workspaces w, generate_series(1, 52) i`)
 
 // TestLivenessReadsOnly reads the verdict on a connection that cannot write, and before and after compares every table.
 func TestLivenessReadsOnly(t *testing.T) {
+	t.Parallel()
 	db, url := pgtest.NewURL(t)
 	w := newWorldOn(t, db)
 	agent := w.agent("worker")
@@ -442,6 +450,7 @@ func TestLivenessReadsOnly(t *testing.T) {
 }
 
 func TestLivenessFailsLoudly(t *testing.T) {
+	t.Parallel()
 	for input, breakIt := range map[string]string{
 		"ACTIVATION":       `ALTER TABLE instance_facts RENAME TO hidden`,
 		"TRIGGERS":         `ALTER TABLE routine_triggers RENAME COLUMN last_fired_at TO hidden`,
@@ -468,6 +477,7 @@ func TestLivenessFailsLoudly(t *testing.T) {
 // TestLivenessNamesEachInput fails one statement after the other, so that each input is the one that cannot be read, also
 // where two of them read the same table.
 func TestLivenessNamesEachInput(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, faults := w.faulty()
 	for i, input := range []string{"ACTIVATION", "TRIGGERS", "STUCK_RUNS", "SILENT_SUCCESSES", "GATES", "TERMINAL_SHAPES", "ELIGIBLE_TRIGGERS"} {
@@ -487,6 +497,7 @@ func TestLivenessNamesEachInput(t *testing.T) {
 
 // A watcher who goes away while a verdict is read is no failed reading.
 func TestAVerdictThatNobodyWaitsForHasNotFailed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	lock, err := w.db.BeginTx(t.Context(), nil)
 	w.ok(err)
@@ -500,7 +511,7 @@ func TestAVerdictThatNobodyWaitsForHasNotFailed(t *testing.T) {
 		ended <- err
 	}()
 	w.until("the reading waits", func() bool {
-		return one[bool](w, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`)
+		return w.waitForLocks() > 0
 	})
 	leave()
 	err = <-ended
@@ -514,6 +525,7 @@ func TestAVerdictThatNobodyWaitsForHasNotFailed(t *testing.T) {
 }
 
 func TestLivenessOfAnotherWorkspace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.sql(`UPDATE routine_triggers SET next_run_at = now() - interval '1 hour' WHERE id = $1`, w.schedule(agent))
@@ -531,6 +543,7 @@ func TestLivenessOfAnotherWorkspace(t *testing.T) {
 
 // TestLivenessDoesNotReadHistory compares the pages that the evidence costs with and without a long history.
 func TestLivenessDoesNotReadHistory(t *testing.T) {
+	t.Parallel()
 	p, agent := newPlans(t)
 	p.sql(`UPDATE routine_triggers SET next_run_at = now() - interval '1 hour' WHERE id = $1`, p.schedule(agent))
 	workspace := `'` + string(p.workspace) + `'`

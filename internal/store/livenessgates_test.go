@@ -41,6 +41,7 @@ const liveGrace = domain.StrandedGrace
 
 // Fires that are merged into one of which nothing is on its way are evidence after the grace: DEGRADED.
 func TestFiresHeldByOneWithoutWorkAreEvidence(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		stop      func(w *heavyWorld, c Claimed)
 		condition domain.LoopGateCondition
@@ -81,6 +82,7 @@ func TestFiresHeldByOneWithoutWorkAreEvidence(t *testing.T) {
 
 // What an earlier version left behind, a fire whose task's run gave up long ago, is evidence as well, until the repair ends it.
 func TestFiresHeldByAnEarlierVersionAreEvidenceUntilTheRepair(t *testing.T) {
+	t.Parallel()
 	w := newHeavyWorld(t)
 	w.sql(`UPDATE routine_triggers SET next_run_at = clock_timestamp() + interval '1 minute'`)
 	first := w.fires(domain.RoutineRunStatusTaskCreated)
@@ -99,6 +101,7 @@ func TestFiresHeldByAnEarlierVersionAreEvidenceUntilTheRepair(t *testing.T) {
 
 // Fires that wait for an agent which somebody paused are no evidence: the agent says so.
 func TestFiresHeldByAPauseAreNoEvidence(t *testing.T) {
+	t.Parallel()
 	w := newHeavyWorld(t)
 	w.sql(`UPDATE routine_triggers SET next_run_at = clock_timestamp() + interval '1 minute'`)
 	w.fires(domain.RoutineRunStatusTaskCreated)
@@ -111,6 +114,7 @@ func TestFiresHeldByAPauseAreNoEvidence(t *testing.T) {
 
 // The same of a lightweight routine whose run is parked for long; the inbox tells of it once.
 func TestFiresHeldByAParkedRunAreEvidence(t *testing.T) {
+	t.Parallel()
 	for name, parked := range map[string]domain.ParkedReason{"a rate limit": domain.ParkedReasonRateLimit, "a worker": domain.ParkedReasonNoWorker, "a guard": domain.ParkedReasonGuardError} {
 		t.Run(name, func(t *testing.T) {
 			w := newHeavyWorld(t, func(r *CreateRoutine) { r.TaskTemplate = nil })

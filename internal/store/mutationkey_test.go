@@ -10,6 +10,7 @@ import (
 )
 
 func TestAnIdempotencyKeyIsMeasuredInCharacters(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	in := Wake{WorkspaceID: w.workspace, AgentID: w.agent("a"), UserID: "ann", Idempotency: Idempotency{Key: strings.Repeat("é", 255), InputDigest: "x"}}
 	first, err := w.Wake(t.Context(), in)
@@ -28,6 +29,7 @@ func TestAnIdempotencyKeyIsMeasuredInCharacters(t *testing.T) {
 
 // A request lives longer than the key of the mutation that made it, and so does what it recognises (SPEC S3.3).
 func TestAWakeWithTheKeyOfARequestThatIsThereSaysSo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	wake := func() Made {
@@ -44,6 +46,7 @@ func TestAWakeWithTheKeyOfARequestThatIsThereSaysSo(t *testing.T) {
 }
 
 func TestAnAgentsKeyIsKeptAsItsDigest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ctx := auth.WithPrincipal(t.Context(), auth.Principal{Kind: auth.KindRun, WorkspaceID: w.workspace, AgentID: "agt_1", TaskID: "tsk_1"})
 	in := Wake{WorkspaceID: w.workspace, AgentID: w.agent("a"), UserID: "ann", Idempotency: Idempotency{Key: "hunter2", InputDigest: "x"}}

@@ -88,6 +88,7 @@ func waitingForWorkers(t *testing.T, c executorChange, parked bool) (w *world, r
 }
 
 func TestAChangedExecutorFreesWhatWaitsForAWorker(t *testing.T) {
+	t.Parallel()
 	for _, c := range executorChanges() {
 		for _, parked := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s parked %v", c.name, parked), func(t *testing.T) {
@@ -108,6 +109,7 @@ func TestAChangedExecutorFreesWhatWaitsForAWorker(t *testing.T) {
 
 // Whoever changes an executor hears which runs are due by that, and the feed tells of them, each agent's in an entry of its own.
 func TestWhoChangesAnExecutorHearsWhatIsDue(t *testing.T) {
+	t.Parallel()
 	for _, parked := range []bool{true, false} {
 		w, run, _ := waitingForWorkers(t, executorChanges()[1], parked)
 		agent := w.run(run).agentID
@@ -129,6 +131,7 @@ func TestWhoChangesAnExecutorHearsWhatIsDue(t *testing.T) {
 }
 
 func TestAnotherExecutorOfTheSameQueueLeavesOffersAlone(t *testing.T) {
+	t.Parallel()
 	c := executorChanges()[1]
 	w, run, _ := waitingForWorkers(t, c, true)
 	w.ok(c.pull(w, w.run(run).agentID, "", ""))
@@ -140,6 +143,7 @@ func TestAnotherExecutorOfTheSameQueueLeavesOffersAlone(t *testing.T) {
 }
 
 func TestTheSweepFreesWhatWaitsForAQueueThatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
 	for name, executor := range map[string]string{
 		"rouse executes it":    `{"echo": {}}`,
 		"another queue does":   `{"pull": {"queue": "cpu", "lease": 60000000000}}`,
@@ -164,6 +168,7 @@ func TestTheSweepFreesWhatWaitsForAQueueThatIsNotItsOwn(t *testing.T) {
 }
 
 func TestAnOfferWhoseExecutorWasChangedIsDueInTime(t *testing.T) {
+	t.Parallel()
 	w, run, _ := waitingForWorkers(t, executorChanges()[1], false)
 	w.sql(`UPDATE agents SET executor = '{"echo": {}}'`) // a change that did not come as far as the offer
 	w.expire(run)

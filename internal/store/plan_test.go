@@ -141,6 +141,7 @@ FROM generate_series($3::int, $4::int) i`, agent, p.workspace, from, n)
 // TestAClaimTouchesNoMorePagesWhenTheQueueIsLong compares the pages that a claim touches at 100,000 queued runs with those
 // at 1,000: with plans made on empty tables, and with plans made anew once the full tables are analysed.
 func TestAClaimTouchesNoMorePagesWhenTheQueueIsLong(t *testing.T) {
+	t.Parallel()
 	p, busy := newPlans(t)
 	p.sql(`INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class, status, parked_reason, parked_until)
 VALUES ('run_parked', $1, $2, 'cau', 'task:parked', 'SELF', 'EVENT', 'QUEUED', 'BACKOFF', clock_timestamp() - interval '1 second')`, p.workspace, busy)
@@ -171,6 +172,7 @@ VALUES ('run_parked', $1, $2, 'cau', 'task:parked', 'SELF', 'EVENT', 'QUEUED', '
 // TestAFullWorkspaceInFrontDelaysNobody is C309: ten thousand due lanes of a workspace at its ceiling, and ten thousand
 // resting ones, are in front of ten runs of others.
 func TestAFullWorkspaceInFrontDelaysNobody(t *testing.T) {
+	t.Parallel()
 	p, _ := newPlans(t)
 	full, err := p.CreateWorkspace(t.Context(), CreateWorkspace{Name: "Full", OfficeWorkflow: true})
 	p.ok(err)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestEightClaimersShareTwoThousandRuns(t *testing.T) { // C70
+	t.Parallel()
 	w := newWorld(t)
 	const agents, runsEach, claimers = 100, 20, 8
 	for i := range agents {
@@ -62,6 +63,7 @@ func TestEightClaimersShareTwoThousandRuns(t *testing.T) { // C70
 }
 
 func TestAWakeThatMissedItsPromptGoesBackToTheQueue(t *testing.T) { // C215
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	delivered, merged := w.request(agent, scoped("task:1")), w.request(agent, scoped("task:1"))
@@ -84,6 +86,7 @@ func TestAWakeThatMissedItsPromptGoesBackToTheQueue(t *testing.T) { // C215
 }
 
 func TestACrashTouchesNoQueuedRun(t *testing.T) { // C216
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	live, waiting := w.wake(agent), w.request(agent, scoped("task:1"))
@@ -104,6 +107,7 @@ func TestACrashTouchesNoQueuedRun(t *testing.T) { // C216
 }
 
 func TestARunWithoutASessionIsASilentSuccess(t *testing.T) { // C221
+	t.Parallel()
 	w := newWorld(t)
 	run := w.runOf(w.wake(w.agent("worker")))
 	c := w.claimOne()
@@ -119,6 +123,7 @@ func TestARunWithoutASessionIsASilentSuccess(t *testing.T) { // C221
 }
 
 func TestNoWayOutLeavesARunClaimed(t *testing.T) { // C232
+	t.Parallel()
 	ends := map[string]func(*world, Claimed) error{
 		"finish": func(w *world, c Claimed) error { return w.Finish(w.Context(), c.Attempt, Success{}) },
 		"failure": func(w *world, c Claimed) error {

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 )
 
 func TestAWakeGoesThroughTheWholeQueue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	request := w.wake(agent)
@@ -75,8 +75,9 @@ func first[T any](v T, err error) T {
 }
 
 func TestABurstInsideTheWindowBecomesOneRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	w.window(5 * time.Second)
+	w.window(time.Minute)
 	agent := w.agent("echo")
 	var requests []xid.ID
 	for range 5 {
@@ -101,8 +102,9 @@ func TestABurstInsideTheWindowBecomesOneRun(t *testing.T) {
 }
 
 func TestAPersonDoesNotWaitForTheWindow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	w.window(5 * time.Second)
+	w.window(time.Minute)
 	agent := w.agent("echo")
 	waiting := w.request(agent, scoped(domain.ScopeTaskless))
 	w.wantRun(w.runOf(waiting), domain.RunStatusQueued, domain.ParkedReasonWindow)
@@ -117,6 +119,7 @@ func TestAPersonDoesNotWaitForTheWindow(t *testing.T) {
 }
 
 func TestAMessageNeverJoinsAPromptAlreadySent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	one_ := w.request(agent, scoped("task:t1"))
@@ -148,6 +151,7 @@ func TestAMessageNeverJoinsAPromptAlreadySent(t *testing.T) {
 }
 
 func TestAHeartbeatDuringAHeartbeatIsTheSame(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo", func(a *CreateAgent) { a.SkipIdleWakeups = pgtx.Ptr(false) })
 	routine := w.routine(agent, nil)
@@ -171,6 +175,7 @@ func TestAHeartbeatDuringAHeartbeatIsTheSame(t *testing.T) {
 }
 
 func TestClaimOrderCapacityAndCooldown(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a1, a2 := w.agent("a1"), w.agent("a2")
 	second := w.wake(a2)
@@ -186,7 +191,7 @@ func TestClaimOrderCapacityAndCooldown(t *testing.T) {
 	if len(got) != 1 || got[0].RunID != w.runOf(second) {
 		t.Errorf("C67 claimed %v, want only the free agent's run", got)
 	}
-	w.sql(`UPDATE agent_lanes SET cooldown_ms = 10000`)
+	w.sql(`UPDATE agent_lanes SET cooldown_ms = 600000`)
 	c := Claimed{Attempt: Attempt{RunID: w.runOf(first), Number: 1, Owner: w.owner.ID}}
 	w.start(c)
 	w.finish(c)
@@ -201,6 +206,7 @@ func TestClaimOrderCapacityAndCooldown(t *testing.T) {
 }
 
 func TestTwoSessionsTakeTwoScopes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("busy", func(a *CreateAgent) { a.MaxConcurrentSessions = 2 })
 	for _, scope := range []string{"task:1", "task:2", "task:3"} {
@@ -217,6 +223,7 @@ func TestTwoSessionsTakeTwoScopes(t *testing.T) {
 }
 
 func TestAWorkspaceCeilingHoldsAndDelaysNobodyElse(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sql(`UPDATE workspace_lanes SET max_running = 1`)
 	for i := range 3 {
@@ -236,6 +243,7 @@ func TestAWorkspaceCeilingHoldsAndDelaysNobodyElse(t *testing.T) {
 }
 
 func TestManyClaimersClaimEachRunOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const agents, claimers = 3, 10
 	for i := range agents {
@@ -274,6 +282,7 @@ func TestManyClaimersClaimEachRunOnce(t *testing.T) {
 }
 
 func TestAClaimWaitsForALaneThatIsOnlyLocked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.wake(agent)
@@ -296,12 +305,7 @@ func TestAClaimWaitsForALaneThatIsOnlyLocked(t *testing.T) {
 		}
 		claimed <- len(got)
 	}()
-	waiting := func() bool {
-		return one[bool](w, `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) OR (NOT granted AND locktype = 'transactionid'))`)
-	}
-	for !waiting() && len(claimed) == 0 {
-		runtime.Gosched()
-	}
+	w.until("the claim waits, or has ended", func() bool { return w.waitForLocks() > 0 || len(claimed) > 0 })
 	close(release)
 	w.ok(<-done)
 	if n := <-claimed; n != 1 {
@@ -310,6 +314,7 @@ func TestAClaimWaitsForALaneThatIsOnlyLocked(t *testing.T) {
 }
 
 func TestAnIdleOrInactiveAgentIsNotLaunched(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		prepare func(w *world, agent xid.ID)
@@ -346,6 +351,7 @@ func TestAnIdleOrInactiveAgentIsNotLaunched(t *testing.T) {
 }
 
 func TestAFailureIsRetriedAndTheFifthEscalates(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	coordinator := w.agent("boss", func(a *CreateAgent) { a.Role = domain.AgentRoleCoordinator })
 	agent := w.agent("worker")
@@ -387,6 +393,7 @@ func TestAFailureIsRetriedAndTheFifthEscalates(t *testing.T) {
 }
 
 func TestTheCoordinatorIsNotWokenAboutItself(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	boss := w.agent("boss", func(a *CreateAgent) { a.Role = domain.AgentRoleCoordinator })
 	w.wake(boss)
@@ -402,6 +409,7 @@ func TestTheCoordinatorIsNotWokenAboutItself(t *testing.T) {
 }
 
 func TestARateLimitWaitsForItsReset(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.runOf(w.wake(w.agent("worker")))
 	c := w.claimOne()
@@ -419,6 +427,7 @@ func TestARateLimitWaitsForItsReset(t *testing.T) {
 
 // SPEC S8.2: what an agent printed is no evidence, and a limit is no failure: it has a count of its own, which failures end.
 func TestARateLimitIsNoFailure(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	request := w.wake(agent)
@@ -459,6 +468,7 @@ func TestARateLimitIsNoFailure(t *testing.T) {
 }
 
 func TestARunWithoutAnExecutorFailsAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	request := w.wake(w.agent("bare", func(a *CreateAgent) { a.Executor = nil }))
 	run := w.runOf(request)
@@ -475,6 +485,7 @@ func TestARunWithoutAnExecutorFailsAtOnce(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	t.Run("C84 a queued run ends at once, with all its requests", func(t *testing.T) {
 		w := newWorld(t)
 		agent := w.agent("worker")
@@ -557,6 +568,7 @@ func wantUserError(t *testing.T, err error, code domain.UserErrorCode) {
 }
 
 func TestALateReportOfAnOlderAttemptChangesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.wake(w.agent("worker"))
 	old := w.claimOne()
@@ -607,6 +619,7 @@ func TestALateReportOfAnOlderAttemptChangesNothing(t *testing.T) {
 }
 
 func TestLeasesThatMayNeedRescue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for i := range 3 {
 		w.wake(w.agent(fmt.Sprint("agent", i)))
@@ -637,6 +650,7 @@ func TestLeasesThatMayNeedRescue(t *testing.T) {
 
 // S8.4: attempts that had not launched never count; between losses the run waits longer and longer; the fifth fails it.
 func TestTheFifthLostLeaseFailsTheRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	request := w.wake(w.agent("worker"))
 	run := w.runOf(request)
@@ -671,6 +685,7 @@ func TestTheFifthLostLeaseFailsTheRun(t *testing.T) {
 }
 
 func TestHandedBackRunsAreNeitherFailedNorAbandoned(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.runOf(w.wake(w.agent("worker")))
 	for i := range 5 {
@@ -689,6 +704,7 @@ func TestHandedBackRunsAreNeitherFailedNorAbandoned(t *testing.T) {
 }
 
 func TestRoutingTheSameRequestTwiceIsANoOp(t *testing.T) { // C58, also at once
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	for range 50 {
@@ -713,6 +729,7 @@ func TestRoutingTheSameRequestTwiceIsANoOp(t *testing.T) { // C58, also at once
 }
 
 func TestIdempotencyKeysOfMutations(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	wake := func(key, digest string) (Made, error) {
@@ -755,6 +772,7 @@ func TestIdempotencyKeysOfMutations(t *testing.T) {
 }
 
 func TestAFullBacklogRefusesPeople(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.sql(`INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class)
@@ -764,6 +782,7 @@ SELECT 'run_' || lpad(n::text, 26, '0'), $1, $2, 'cau', 'task:' || n, 'USER', 'E
 }
 
 func TestRepairPutsRightWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.wake(agent)
@@ -781,6 +800,7 @@ func TestRepairPutsRightWhatIsWrong(t *testing.T) {
 }
 
 func TestAClaimThatOnlySettlesLooksFurther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	idle := w.agent("idle", func(a *CreateAgent) { a.SkipIdleWakeups = pgtx.Ptr(true) })
 	w.request(idle, func(r *newRequest) { r.class = domain.WakeClassPeriodic })

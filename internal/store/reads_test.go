@@ -14,6 +14,7 @@ import (
 
 // TestNobodyWhoLooksHoldsUpTheQueue: with no connection left for what the API shows, wakes, claims, leases and reports go on.
 func TestNobodyWhoLooksHoldsUpTheQueue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	gone := sql.OpenDB(faultyConnector{w.db, &faults{}})
 	w.ok(gone.Close())

@@ -4,6 +4,7 @@ import "testing"
 
 // TestWhatIsLeftOfARunThatIsGoneIsRemoved deletes a run behind the program's back, which no foreign key refuses.
 func TestWhatIsLeftOfARunThatIsGoneIsRemoved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ended, open, stays := w.agent("ended"), w.agent("open"), w.agent("stays")
 	w.wake(ended)
@@ -44,6 +45,7 @@ func TestWhatIsLeftOfARunThatIsGoneIsRemoved(t *testing.T) {
 
 // TestTheWalkOverTheRowsOfRunsComesRound has more runs than one sweep looks at.
 func TestTheWalkOverTheRowsOfRunsComesRound(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sql(`INSERT INTO run_contents (id, workspace_id, run_id, assembled_prompt, summary_injected, context_snapshot)
 SELECT 'rct_' || i, $1, 'run_' || lpad(i::text, 8, '0'), '', '', '{}' FROM generate_series(1, $2::int) i`, w.workspace, 2*orphanStep+1)

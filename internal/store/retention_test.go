@@ -49,6 +49,7 @@ func (w *world) prune(r domain.Retention) (total domain.Removed) {
 }
 
 func TestOldRunsGoWithAllThatHangsOnThem(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	busy, quiet, held := w.agent("busy"), w.agent("quiet"), w.agent("held")
 	open, done := w.bareTask(busy), w.bareTask(busy)
@@ -88,6 +89,7 @@ SELECT 'cst_' || id, workspace_id, 'cau', id, 1, agent_id, 1, 1, 0.5 FROM runs W
 }
 
 func TestRetentionKeepsTheLookbackAndWhatIsForEver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.olds(agent, "new", domain.RetentionFloor, 1, "")
@@ -106,6 +108,7 @@ func TestRetentionKeepsTheLookbackAndWhatIsForEver(t *testing.T) {
 }
 
 func TestTheFeedAndTheLedgerBecomeOldToo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.sql(`INSERT INTO activities (id, workspace_id, code, summary, actor_kind, data, occurred_at)
@@ -132,6 +135,7 @@ SELECT 'wkp_' || i, $1, $2, 'cau', 'task:' || i, 'SELF', 'EVENT', false, 'test',
 }
 
 func TestTheFireLedgerIsRemovedOnlyWhenAsked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	routine := one[xid.ID](w, `SELECT routine_id FROM routine_triggers WHERE id = $1`, w.routine(agent, nil))
@@ -149,6 +153,7 @@ SELECT 'rrn_' || i, $1, $2, 'cau', 'MANUAL', 'DONE', 'f', '{}', now() - interval
 // Two that prune at once, the sweep and `rouse prune` say, share the work: neither waits for the other's rows, nor ends
 // because those went without it.
 func TestTwoPruneSideBySide(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.olds(agent, "new", domain.RetentionFloor, 1, "")
@@ -161,7 +166,7 @@ func TestTwoPruneSideBySide(t *testing.T) {
 	if n, err := rows.RowsAffected(); err != nil || n != retentionBatch {
 		t.Fatalf("the other one holds %d rows, %v", n, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	removed, more, err := w.Prune(ctx, keepAMonth)
 	if err != nil || removed.Runs != retentionBatch || !more {

@@ -10,6 +10,7 @@ import (
 
 // Runs are aged from the instant at which there was room for them; a setting that makes none makes nothing younger.
 func TestOnlyRoomMakesStuckRunsYounger(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		running int
 		change  func(w *world)
@@ -60,6 +61,7 @@ func (w *world) settings(p domain.SettingsPatch) {
 
 // SPEC S3.9: a run that waits for the workspace's ceiling names the runs that fill it.
 func TestACeilingNamesTheRunsThatHoldIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first, second := w.agent("first"), w.agent("second")
 	w.wake(first)

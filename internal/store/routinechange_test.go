@@ -14,6 +14,7 @@ import (
 
 // SPEC S4.1, S2: a deleted routine.
 func TestADeletedRoutineTakesBackWhatItSentFromEveryQueue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	awake := func(c *CreateAgent) { c.SkipIdleWakeups = pgtx.Ptr(false) }
 	ada, bob := w.agent("ada", awake), w.agent("bob", awake)
@@ -67,6 +68,7 @@ func (w *world) claimOf(agent xid.ID) Claimed {
 
 // SPEC S4.4: a missing agent leaves an activity entry, and other triggers fire.
 func TestARoutineWhoseAgentIsGoneSaysWhyItDidNotFire(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, bob := w.agent("ada"), w.agent("bob")
 	gone, good := w.routine(ada, nil), w.routine(bob, nil)
@@ -90,6 +92,7 @@ func TestARoutineWhoseAgentIsGoneSaysWhyItDidNotFire(t *testing.T) {
 
 // SPEC S4.3, S3.3: a fire is keyed on its trigger.
 func TestTwoTriggersWithOneExpressionAreTwoFires(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	spec := TriggerSpec{Kind: domain.TriggerKindSchedule, Cron: "* * * * *", Enabled: true}
 	w.routineOf(w.agent("worker"), spec, spec)
@@ -109,6 +112,7 @@ func (w *world) routineOf(agent xid.ID, triggers ...TriggerSpec) xid.ID {
 
 // SPEC S4.3: the next slot depends only on expression, zone and now.
 func TestALateSlotFiresAndTheScheduleDoesNotDrift(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.routineOf(w.agent("worker"), TriggerSpec{Kind: domain.TriggerKindSchedule, Cron: "0 * * * *", Enabled: true})
 	slot := one[time.Time](w, `SELECT date_trunc('hour', clock_timestamp())`)
@@ -124,6 +128,7 @@ func TestALateSlotFiresAndTheScheduleDoesNotDrift(t *testing.T) {
 
 // SPEC S4.3: a person edits the schedule while ticks race; whoever is first, each due slot fires once.
 func TestAnEditWhileASlotIsDueLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	trigger := w.routine(w.agent("worker"), nil)
 	for i := range 6 {
@@ -157,6 +162,7 @@ func TestAnEditWhileASlotIsDueLosesAndRepeatsNothing(t *testing.T) {
 
 // SPEC S4.11, S4.1: the pre-installed routine of a coordinator.
 func TestACoordinatorGetsItsHeartbeat(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	coordinator := func(c *CreateAgent) { c.Role = domain.AgentRoleCoordinator }
 	w.sql(`UPDATE workspaces SET default_time_zone = 'Europe/Lisbon'`)
@@ -179,6 +185,7 @@ SELECT count(*) FROM routines r JOIN routine_triggers t ON t.routine_id = r.id W
 
 // SPEC S4.11: it is installed in a savepoint.
 func TestAHeartbeatThatCannotBeInstalledNeverFailsTheAgent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sql(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not today'; END $$`)
 	w.sql(`CREATE TRIGGER refuse BEFORE INSERT ON routine_triggers FOR EACH ROW EXECUTE FUNCTION refuse()`)
@@ -194,6 +201,7 @@ func TestAHeartbeatThatCannotBeInstalledNeverFailsTheAgent(t *testing.T) {
 // The fire ledger (SPEC S4.5): every slot of an ACTIVE routine under ENQUEUE_MISSED_WITH_CAP is a routine run, or lies in a
 // range [missed_since, its slot) that one names, exact up to 10,000.
 func TestEverySlotIsARoutineRunOrInARangeThatOneNames(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.routine(w.agent("worker"), func(r *CreateRoutine) { r.CatchUpMax = 7 })
 	schedule, err := cron.Parse("* * * * *", "UTC")

@@ -27,6 +27,7 @@ func (w *world) touch(routine xid.ID, at time.Time) {
 
 // SPEC S4.12: last_run_at, here and below criterion by criterion.
 func TestAC_OFFICE_LOOP_LIVENESS_001_1_and_2_EveryDispositionPersistsTheFiresInstant(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	trigger := w.routine(w.agent("worker"), func(r *CreateRoutine) { r.ConcurrencyPolicy = domain.ConcurrencyPolicySkipIfActive })
 	routine := one[xid.ID](w, `SELECT id FROM routines`)
@@ -52,6 +53,7 @@ func TestAC_OFFICE_LOOP_LIVENESS_001_1_and_2_EveryDispositionPersistsTheFiresIns
 }
 
 func TestAC_OFFICE_LOOP_LIVENESS_001_3_TheWriteIsMonotonic(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.routine(w.agent("worker"), nil)
 	routine := one[xid.ID](w, `SELECT id FROM routines`)
@@ -66,6 +68,7 @@ func TestAC_OFFICE_LOOP_LIVENESS_001_3_TheWriteIsMonotonic(t *testing.T) {
 }
 
 func TestAC_OFFICE_LOOP_LIVENESS_001_4_OfTwoAtOnceTheGreaterStays(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.routine(w.agent("worker"), nil)
 	routine := one[xid.ID](w, `SELECT id FROM routines`)
@@ -100,6 +103,7 @@ func TestAC_OFFICE_LOOP_LIVENESS_001_4_OfTwoAtOnceTheGreaterStays(t *testing.T) 
 }
 
 func TestAC_OFFICE_LOOP_LIVENESS_001_5_NothingElseOfTheRoutineIsTouched(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	trigger := w.routine(w.agent("worker"), nil)
 	row := func() map[string]any {
@@ -121,6 +125,7 @@ func TestAC_OFFICE_LOOP_LIVENESS_001_5_NothingElseOfTheRoutineIsTouched(t *testi
 }
 
 func TestAC_OFFICE_LOOP_LIVENESS_001_6_ZeroRowsAreSuccess(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.touch(xid.New("rtn"), time.Now())
 	if n := w.Store.counters.Workspace(w.workspace).LastRunAtWriteFailures; n != 0 {
@@ -130,6 +135,7 @@ func TestAC_OFFICE_LOOP_LIVENESS_001_6_ZeroRowsAreSuccess(t *testing.T) {
 
 // SPEC S4.12: its write is in a savepoint.
 func TestAC_OFFICE_LOOP_LIVENESS_001_7_AFailedWriteIsCountedAndTheFireStands(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	trigger := w.routine(w.agent("worker"), nil)
 	w.sql(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not today'; END $$`)
@@ -148,6 +154,7 @@ func TestAC_OFFICE_LOOP_LIVENESS_001_7_AFailedWriteIsCountedAndTheFireStands(t *
 }
 
 func TestAC_OFFICE_LOOP_LIVENESS_001_8_NoOtherWriteMovesIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	trigger := w.routine(agent, nil)

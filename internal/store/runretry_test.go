@@ -19,6 +19,7 @@ func (w *world) retry(run xid.ID) Retried {
 
 // S8.7: whatever a run is parked for but open blockers, a person's retry makes it due, and its counts begin anew.
 func TestARetryMakesAParkedRunDue(t *testing.T) {
+	t.Parallel()
 	for _, reason := range []domain.ParkedReason{domain.ParkedReasonWindow, domain.ParkedReasonBackoff, domain.ParkedReasonRateLimit, domain.ParkedReasonBudgetReserved,
 		domain.ParkedReasonGuardError, domain.ParkedReasonNoWorker, domain.ParkedReasonTaskBlocked, ""} {
 		t.Run(string(reason), func(t *testing.T) {
@@ -51,6 +52,7 @@ WHERE q.scheduled_retry_at IS NULL`); n != 0 {
 
 // S3.4: beside another run of its scope a retried one waits for that.
 func TestARetryKeepsOneRunOfAScopeDue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	parked := w.runOf(w.request(agent, scoped("task:1")))
@@ -74,6 +76,7 @@ func TestARetryKeepsOneRunOfAScopeDue(t *testing.T) {
 
 // S8.7: of a run that failed or was cancelled the same requests go into a new run, with their causation, fires and place.
 func TestARetrySendsAnEndedRunsWakeupsAgain(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(w *world, c Claimed){
 		"failed": func(w *world, c Claimed) {
 			w.start(c)
@@ -155,6 +158,7 @@ func TestARetrySendsAnEndedRunsWakeupsAgain(t *testing.T) {
 
 // S8.7: what has lost its reason is not sent again, and the answer says so.
 func TestARetryOfWhatLostItsReasonIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	task := w.bareTask(agent)

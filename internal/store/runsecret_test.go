@@ -45,6 +45,7 @@ func formerOf(l *Launch) (values string) {
 
 // SPEC S7.6: a later attempt is launched with the values of the earlier ones to be masked; they are gone with the run, however it ends.
 func TestValuesOfEarlierAttemptsAreKeptUntilTheRunEnds(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(w *world, c Claimed){
 		"well": func(w *world, c Claimed) { w.ok(w.Finish(w.Context(), c.Attempt, Success{})) },
 		"badly": func(w *world, c Claimed) {
@@ -96,6 +97,7 @@ func TestValuesOfEarlierAttemptsAreKeptUntilTheRunEnds(t *testing.T) {
 }
 
 func TestOfManyFormerValuesTheNewestAreKept(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker", func(in *CreateAgent) { in.Executor = new(keyed("v0")) })
 	w.wake(agent)
@@ -113,6 +115,7 @@ func TestOfManyFormerValuesTheNewestAreKept(t *testing.T) {
 // SPEC S7.6: a run that resumes a session is launched with the values of all that the session was told, to be masked, whatever
 // replaced them meanwhile; they are gone when the session is resumed no more.
 func TestWhatASessionWasToldIsMaskedInItsLaterRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker", func(in *CreateAgent) { in.Executor = new(keyed("v1")) })
 	task := w.task("Task")

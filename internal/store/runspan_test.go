@@ -24,6 +24,7 @@ func logged(t *testing.T, text *bytes.Buffer) map[string]map[string]any {
 }
 
 func TestTheLogTellsOfEachRunUnderOneSetOfKeys(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var text bytes.Buffer
 	w.Store = New(w.db, Options{Events: w.events, Counters: metrics.New(), Jitter: func() float64 { return 0 },

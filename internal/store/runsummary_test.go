@@ -33,6 +33,7 @@ func (w *world) summary() string {
 }
 
 func TestARoutineCarriesOnFromFireToFire(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("watcher")
 	trigger, other := w.routine(agentID, nil), w.routine(agentID, nil)
@@ -89,6 +90,7 @@ func TestARoutineCarriesOnFromFireToFire(t *testing.T) {
 }
 
 func TestOnlyTheBeginningOfASummaryIsInjected(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("watcher")
 	trigger := w.routine(agentID, nil)
@@ -102,6 +104,7 @@ func TestOnlyTheBeginningOfASummaryIsInjected(t *testing.T) {
 }
 
 func TestASummaryThatCannotBeWrittenFailsNoRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	trigger := w.routine(w.agent("watcher"), nil)
 	first, _ := w.fire(trigger)
@@ -118,6 +121,7 @@ func TestASummaryThatCannotBeWrittenFailsNoRun(t *testing.T) {
 }
 
 func TestOtherRunsKeepNoSummary(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("worker")
 	w.wake(agentID)

@@ -43,6 +43,7 @@ func (w *world) wantRefused(c Claimed, kind domain.RunEventKind, why string) {
 
 // TestTheActionsOfAnAttemptThatFailedAreToldOf is SPEC S7.5: refused actions are recorded, never silently dropped.
 func TestTheActionsOfAnAttemptThatFailedAreToldOf(t *testing.T) {
+	t.Parallel()
 	const why = "not carried out: the attempt failed"
 	for name, c := range map[string]struct {
 		failure Failure
@@ -72,6 +73,7 @@ func TestTheActionsOfAnAttemptThatFailedAreToldOf(t *testing.T) {
 }
 
 func TestTheResultOfARunIsThatOfItsLastAttempt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("worker")
 	live, _ := w.wakeOn(agentID, w.task("Task"))
@@ -98,6 +100,7 @@ var unfinishedEnds = map[string]struct {
 
 // TestWhatAnAttemptUsedCountsWhateverBecameOfIt is SPEC S6.5: the ledger has it, and the run shows it.
 func TestWhatAnAttemptUsedCountsWhateverBecameOfIt(t *testing.T) {
+	t.Parallel()
 	for name, c := range unfinishedEnds {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -116,6 +119,7 @@ WHERE e.attempt = 1 AND e.cost_usd = 0.25 AND e.input_tokens = 7 AND e.output_to
 }
 
 func TestTheNextAttemptResumesTheSessionOfOneThatWasEnded(t *testing.T) {
+	t.Parallel()
 	lost := func(w *world, ctx context.Context, a Attempt, _ Unfinished) error {
 		_, err := w.Abandon(ctx, a, true)
 		w.waited(a.RunID)
@@ -152,6 +156,7 @@ func TestTheNextAttemptResumesTheSessionOfOneThatWasEnded(t *testing.T) {
 }
 
 func TestACancelledRunsSessionIsThatOfTheTasksNextRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID, task := w.agent("worker"), w.task("Task")
 	live, _ := w.wakeOn(agentID, task)

@@ -16,6 +16,7 @@ import (
 
 // S10.5: what a savepoint undoes is neither published, counted nor logged; what was before it and comes after it is.
 func TestWhatASavepointUndoesHasNoEffects(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var told []string
 	tell := func(x *tx, what string) {
@@ -47,6 +48,7 @@ func TestWhatASavepointUndoesHasNoEffects(t *testing.T) {
 
 // A savepoint that could not be ended is never committed, even by a caller that goes on.
 func TestATransactionWithABrokenSavepointIsNotCommitted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, f := w.faulty()
 	err := s.inTx(t.Context(), func(x *tx) error {
@@ -64,6 +66,7 @@ func TestATransactionWithABrokenSavepointIsNotCommitted(t *testing.T) {
 
 // S6.2, S10.5: a run that a guard could not settle has not ended, and nothing says that it has.
 func TestARunWhoseGuardFailedIsNotToldToHaveEnded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var spans []string
 	text := &strings.Builder{}

@@ -45,6 +45,7 @@ func (w *world) wantSessions(task xid.ID, want string) {
 }
 
 func TestTheRunsOfAnAgentOnATaskResumeOneSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("worker")
 	task, other := w.task("Task"), w.task("Task")
@@ -83,6 +84,7 @@ func TestTheRunsOfAnAgentOnATaskResumeOneSession(t *testing.T) {
 }
 
 func TestATasklessRunAlwaysOpensAFreshSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("worker")
 	for range 2 {
@@ -99,6 +101,7 @@ func TestATasklessRunAlwaysOpensAFreshSession(t *testing.T) {
 }
 
 func TestASessionIsRenewedAfterItsRunsOrItsAge(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*CreateAgent){
 		"runs": func(in *CreateAgent) { in.SessionMaxRuns = pgtx.Ptr(1) },
 		"age":  func(in *CreateAgent) { in.SessionMaxAge = pgtx.Ptr(time.Millisecond) },
@@ -121,6 +124,7 @@ func TestASessionIsRenewedAfterItsRunsOrItsAge(t *testing.T) {
 }
 
 func TestASessionThatCannotBeResumedIsGivenUp(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		failure Failure
 		resumes string
@@ -149,6 +153,7 @@ func TestASessionThatCannotBeResumedIsGivenUp(t *testing.T) {
 }
 
 func TestASessionIsAtWorkOnlyWhileItsAttemptLives(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*world, Claimed){
 		"handed back": func(w *world, c Claimed) { w.ok(w.HandBack(w.Context(), c.Attempt, Unfinished{})) },
 		"abandoned": func(w *world, c Claimed) {

@@ -69,6 +69,7 @@ func (w *world) sameNumbers(workspace xid.ID, window time.Time, activated any) {
 // Over histories that are made up, whatever is counted already, the counted numbers are those of every run. Runs end
 // while it is counted, some in transactions that commit late.
 func TestCountedNumbersAreThoseOfEveryRun(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
@@ -160,6 +161,7 @@ func (w *world) now() (now time.Time) {
 
 // What the verdict reads does not grow with the runs of its day, once they are counted.
 func TestTheVerdictReadsFewRunsOfABusyDay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.activeSince(48 * time.Hour)

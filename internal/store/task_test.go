@@ -121,6 +121,7 @@ func (w *world) kanban(steps ...domain.StepPlan) xid.ID {
 }
 
 func TestAssigningWakesOncePerAssignment(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := w.agent("a"), w.agent("b")
 	task := w.task("Build")
@@ -156,6 +157,7 @@ func TestAssigningWakesOncePerAssignment(t *testing.T) {
 }
 
 func TestStaleRequestsAreJudgedOneByOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, c := range []struct {
 		name   string
@@ -187,6 +189,7 @@ func TestStaleRequestsAreJudgedOneByOne(t *testing.T) {
 }
 
 func TestAReviewerIsLaunchedOnSomebodyElsesTask(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, reviewer := w.agent("a"), w.agent("reviewer")
 	task := w.task("Build", assignedTo(a))
@@ -227,6 +230,7 @@ func (w *world) finishAll() {
 }
 
 func TestBlockers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.agent("a")
 	first, second := w.task("Spec"), w.task("Design")
@@ -309,6 +313,7 @@ func TestBlockers(t *testing.T) {
 }
 
 func TestTheLastTwoBlockersEndAtTheSameMoment(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.agent("a")
 	for range 10 {
@@ -330,6 +335,7 @@ func TestTheLastTwoBlockersEndAtTheSameMoment(t *testing.T) {
 }
 
 func TestChildrenCompletedOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	lead, a := w.agent("lead"), w.agent("a")
 	parent := w.task("Parent", assignedTo(lead))
@@ -343,6 +349,7 @@ func TestChildrenCompletedOnce(t *testing.T) {
 }
 
 func TestKanbanTasksAreNotWoken(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.agent("a")
 	board := w.kanban(domain.StepPlan{Name: "To do", State: domain.TaskStateTodo}, domain.StepPlan{Name: "Go", State: domain.TaskStateInProgress, OnEnter: []domain.StepAction{domain.StepActionQueueRun}},
@@ -382,6 +389,7 @@ func TestKanbanTasksAreNotWoken(t *testing.T) {
 }
 
 func TestCheckout(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := w.agent("a"), w.agent("b")
 	task := w.task("Shared", assignedTo(a))
@@ -436,6 +444,7 @@ func TestCheckout(t *testing.T) {
 }
 
 func TestCheckoutIsFreedAtEveryEnd(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, c := range []struct {
 		name string
@@ -477,6 +486,7 @@ func TestCheckoutIsFreedAtEveryEnd(t *testing.T) {
 }
 
 func TestAReassignedTaskIsKeptByItsLiveRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := w.agent("a"), w.agent("b")
 	task := w.task("Build", assignedTo(a))
@@ -496,6 +506,7 @@ func TestAReassignedTaskIsKeptByItsLiveRun(t *testing.T) {
 }
 
 func TestAStaleRetry(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := w.agent("a"), w.agent("b")
 	fail := func(title string) (task, request xid.ID) {
@@ -526,6 +537,7 @@ func TestAStaleRetry(t *testing.T) {
 }
 
 func TestCompletionAsksForAnApproval(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, approver := w.agent("a"), w.agent("approver")
 	task := w.task("Spec", assignedTo(a), func(in *CreateTask) { in.RequiresApproval = true })
@@ -580,6 +592,7 @@ func TestCompletionAsksForAnApproval(t *testing.T) {
 }
 
 func TestResultActions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := w.agent("a"), w.agent("b")
 	task := w.task("Plan", assignedTo(a))
@@ -616,6 +629,7 @@ func TestResultActions(t *testing.T) {
 
 // What an agent writes by its actions is held to the bounds of what it may write by the API.
 func TestTheTextsOfActionsHaveTheBoundsOfTheAPI(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, approver := w.agent("a"), w.agent("approver")
 	task := w.task("Plan", assignedTo(a))
@@ -662,6 +676,7 @@ const written = `SELECT concat_ws(' ', (SELECT count(*) FROM comments), (SELECT 
   (SELECT count(*) FROM approvals WHERE status = 'PENDING'), (SELECT count(*) FROM wakeup_requests WHERE source = 'SELF'))`
 
 func TestARoutineTaskCompletesWithItsRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.agent("a")
 	routine, err := w.CreateRoutine(t.Context(), CreateRoutine{WorkspaceID: w.workspace, Name: "Daily", AssigneeID: a,
@@ -691,8 +706,9 @@ VALUES ($1, $2, 'cau_1', $3, 'CRON', 'f', now(), 'RECEIVED', '{}', 0, false)`, f
 }
 
 func TestFiveCommentsDuringARunGiveOneMore(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	w.window(5 * time.Second)
+	w.window(time.Minute)
 	a := w.agent("a")
 	task := w.task("Build", assignedTo(a))
 	w.sql(`UPDATE runs SET parked_until = now() - interval '1 second' WHERE parked_reason = 'WINDOW'`)
@@ -711,6 +727,7 @@ func TestFiveCommentsDuringARunGiveOneMore(t *testing.T) {
 // TestATaskThatLeavesTheLoopWhileItWaitsIsStillTold: its assignment was queued while the loop was to act on it, and goes on
 // when the last blocker ends, without a repair.
 func TestATaskThatLeavesTheLoopWhileItWaitsIsStillTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.agent("a")
 	board := must(w, first(w.CreateWorkflow(t.Context(), CreateWorkflow{WorkspaceID: w.workspace, Plan: domain.WorkflowPlan{Name: "Board", Kind: domain.WorkflowKindKanban,
@@ -737,6 +754,7 @@ func TestATaskThatLeavesTheLoopWhileItWaitsIsStillTold(t *testing.T) {
 }
 
 func TestParticipantsThatAreNotNamedStay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := w.agent("a"), w.agent("b")
 	task := w.task("Build")
@@ -766,6 +784,7 @@ func TestParticipantsThatAreNotNamedStay(t *testing.T) {
 }
 
 func TestNobodyApprovesItsOwnWork(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := w.agent("a"), w.agent("b")
 	task := w.task("Spec", assignedTo(a), func(in *CreateTask) { in.RequiresApproval = true })
@@ -789,6 +808,7 @@ func TestNobodyApprovesItsOwnWork(t *testing.T) {
 
 // A prompt names by its id alone what the run's agent named as a blocker by itself.
 func TestAPromptDoesNotTellWhatItsAgentNamed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	foreign := w.task("Foreign plans")

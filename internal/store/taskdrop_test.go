@@ -11,6 +11,7 @@ import (
 
 // What ends a task ends its parked runs at once, however it is ended, and for how long ever they are parked.
 func TestTheEndOfATaskEndsItsParkedRuns(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		parked domain.ParkedReason
 		end    func(w *world, task, helper xid.ID)
@@ -55,6 +56,7 @@ func TestTheEndOfATaskEndsItsParkedRuns(t *testing.T) {
 
 // What ends with its task is listed for who ended it.
 func TestWhoEndsATaskIsToldWhatEndsWithIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent, reviewer := w.agent("worker"), w.agent("reviewer")
 	task := w.task("Build", assignedTo(agent))
@@ -71,6 +73,7 @@ func TestWhoEndsATaskIsToldWhatEndsWithIt(t *testing.T) {
 
 // A task about which very much waits ends in a transaction of a bounded size; the rest ends in steps that follow it.
 func TestTheEndOfATaskIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	task := w.task("Build", assignedTo(agent))
@@ -99,6 +102,7 @@ SELECT 'wkp_c' || n, $1, $2, $3, r.id, 'cau', r.scope, 'COMMENT', 'EVENT', 'comm
 
 // Who finds, under the lock, that somebody else waits as well locks that lane before all else and begins again.
 func TestTheEndOfATaskFindsWhoJoinsMeanwhile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent, helper := w.agent("worker"), w.agent("helper")
 	task := w.task("Build", assignedTo(agent))
@@ -126,6 +130,7 @@ func TestTheEndOfATaskFindsWhoJoinsMeanwhile(t *testing.T) {
 
 // A heavy fire whose request is dropped since its agent is gone ends with it, and does not wait for a sweep.
 func TestAFireWhoseAgentWasDeletedBeforeRoutingEnds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	trigger := w.routine(agent, func(r *CreateRoutine) { r.TaskTemplate = &domain.TaskTemplate{Title: "Review"} })
@@ -141,6 +146,7 @@ func TestAFireWhoseAgentWasDeletedBeforeRoutingEnds(t *testing.T) {
 
 // A person's comment on a task that is over wakes nobody, and says so.
 func TestACommentOnAnEndedTaskWakesNobody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent, other := w.agent("worker"), w.agent("other")
 	task := w.task("Build", assignedTo(agent))
@@ -165,6 +171,7 @@ func TestACommentOnAnEndedTaskWakesNobody(t *testing.T) {
 
 // An agent that mentions itself hears that this wakes nobody, also when it asks again, and the feed tells of it.
 func TestAnAgentThatMentionsItselfHearsThatItIsNotWoken(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent, other := w.agent("worker"), w.agent("other")
 	task := w.task("Build", assignedTo(other))
@@ -192,6 +199,7 @@ func TestAnAgentThatMentionsItselfHearsThatItIsNotWoken(t *testing.T) {
 
 // What a process leaves that ends between the steps after a task's end, the sweep ends: the task says that there is something.
 func TestTheSweepEndsWhatAProcessLeftOfAnEndedTask(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	task := w.task("Build", assignedTo(agent))
@@ -223,6 +231,7 @@ SELECT 'wkp_c' || n, $1, $2, $3, r.id, 'cau', r.scope, 'COMMENT', 'EVENT', 'comm
 
 // S3.10: fires beyond the backlog are told of once for each agent and day, also after somebody handled the item.
 func TestAFullBacklogIsToldOncePerAgentAndDay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	trigger := w.routine(agent, func(r *CreateRoutine) { r.ConcurrencyPolicy = domain.ConcurrencyPolicyAlwaysEnqueue })

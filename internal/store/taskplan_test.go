@@ -121,6 +121,7 @@ func (w *world) explainKept(s statement, how string) (plan string, pages int, er
 // TestTaskStatementsStayShortInLongTables does what people and runs do to tasks, and looks at all statements of it among
 // 100,000 rows of each kind.
 func TestTaskStatementsStayShortInLongTables(t *testing.T) {
+	t.Parallel()
 	db, kept := keepingDB(t)
 	w := newWorldOn(t, db)
 	a, b := w.agent("a"), w.agent("b")
@@ -212,6 +213,7 @@ func (w *world) sweepTasks() {
 // TestNoStatementForEachOfMany counts: what a change of one task costs does not depend on how many comments, children, wakes or
 // unstarted tasks there are beside it.
 func TestNoStatementForEachOfMany(t *testing.T) {
+	t.Parallel()
 	db, kept := keepingDB(t)
 	w := newWorldOn(t, db)
 	a, b := w.agent("a"), w.agent("b")

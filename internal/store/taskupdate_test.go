@@ -11,6 +11,7 @@ import (
 
 // A change that changes nothing leaves the revision alone: taking an executor away that is not there is none.
 func TestTakingAwayAnExecutorThatIsNotThereChangesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent, project := w.agent("worker"), w.project("Project")
 	task := w.projectTask(project, agent)
@@ -50,6 +51,7 @@ func TestTakingAwayAnExecutorThatIsNotThereChangesNothing(t *testing.T) {
 
 // The feed names what a change changed in one order.
 func TestTheFeedNamesWhatChangedInOneOrder(t *testing.T) {
+	t.Parallel()
 	var c change
 	c.after.title, c.after.description, c.after.projectID, c.after.requiresApproval = "a", "b", "c", true
 	for range 20 {

@@ -55,6 +55,7 @@ func (w *world) leftOpen(run xid.ID) domain.LeftOpen {
 
 // An explicit word wins over what the step of a heavy routine's task does by default, whoever says it, and how.
 func TestAWordAboutAHeavyTaskWinsOverItsDefaultCompletion(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		during func(w *world, c Claimed, task xid.ID)
 		want   domain.TaskState
@@ -169,6 +170,7 @@ func (w *world) live(c Claimed) Claimed {
 
 // The same in a workflow of a person's own, for any state.
 func TestAWordWinsInEveryWorkflow(t *testing.T) {
+	t.Parallel()
 	for _, to := range domain.TaskState("").Values() {
 		t.Run(to, func(t *testing.T) {
 			w := newWorld(t)

@@ -104,6 +104,7 @@ func (t *ticker) kill() error {
 // C207, C208, C209: two processes tick one database through a day of a routine that is due every minute, and are killed at
 // random moments. The database says what came of it: every slot has one fire, none has two, none is missed.
 func TestTwoProcessesThatAreKilledFireEverySlotOfADayOnce(t *testing.T) {
+	t.Parallel()
 	const slots = 1440
 	db, url := pgtest.NewURL(t)
 	w := newWorldOn(t, db)

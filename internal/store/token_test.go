@@ -13,6 +13,7 @@ import (
 
 // S10.1: that the use of a token cannot be noted keeps nobody out; it is logged, once, with the token's id.
 func TestATokenIsGoodThoughItsUseCannotBeNoted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var text bytes.Buffer
 	w.Store = New(w.db, Options{Events: w.events, Counters: metrics.New(), Log: slog.New(slog.NewTextHandler(&text, nil))})
@@ -47,6 +48,7 @@ func TestATokenIsGoodThoughItsUseCannotBeNoted(t *testing.T) {
 // Who made or ended a token, and what it may do, is in the workspace's feed once, and in the log also for tokens of the instance;
 // neither has the token, or what it is found by.
 func TestTokensAreToldWithoutTheirSecret(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var text bytes.Buffer
 	w.Store = New(w.db, Options{Events: w.events, Counters: metrics.New(), Log: slog.New(slog.NewTextHandler(&text, nil))})

@@ -26,6 +26,7 @@ func (s *spans) of(name string) (list []Span) {
 
 // Every cause is told once, and nothing has a parent that is not told; an attempt that nobody ended has an error.
 func TestEverySpanHasAParentThatIsTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	told := &spans{}
 	w.Store = New(w.db, Options{Events: w.events, Counters: metrics.New(), Log: slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 }, Tracer: told})

@@ -15,6 +15,7 @@ import (
 // real claim then takes: one said NONE is taken or settled by the next pass, one said anything else is not, and what is
 // said to hold it does. It goes on until each reason that exists was given at least 100 times.
 func TestWaitingTellsTheTruth(t *testing.T) {
+	t.Parallel()
 	base := uint64(time.Now().UnixNano())
 	s := newTruth(t)
 	for round := uint64(0); !s.enough(); round++ {
@@ -205,6 +206,7 @@ func (s *truth) compare(id xid.ID, waiting map[xid.ID]domain.Waiting) {
 
 // A reading that panics leaves no connection in a transaction.
 func TestASnapshotEndsWhenItsReaderPanics(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	func() {
 		defer func() {

@@ -43,6 +43,7 @@ FROM wakeup_requests q JOIN runs r ON r.id = q.run_id WHERE q.agent_id = $1`, x.
 
 // C48, S3.2: whichever statement of a batch of wakes fails, each has one request and one run in the end, and its key says so.
 func TestAFaultAfterAnyStatementOfABatchOfWakesLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{1, 2, 16, 64} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			w := newWorld(t)
@@ -91,6 +92,7 @@ func TestAFaultAfterAnyStatementOfABatchOfWakesLosesAndRepeatsNothing(t *testing
 // S3.3: of wakes that come at once with one key, one is made, and the others are told of it; what is refused keeps neither its key
 // nor the others.
 func TestWakesThatComeAtOnceAreEachAnsweredForThemselves(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent, other := w.agent("worker"), w.agent("other")
 	ask := func(agent xid.ID, key, digest string) Wake {
@@ -123,6 +125,7 @@ func TestWakesThatComeAtOnceAreEachAnsweredForThemselves(t *testing.T) {
 
 // S3.2: a wake does not wait for a lane that somebody holds: its request is written, and routed later.
 func TestAWakeDoesNotWaitForItsLane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	holder, err := w.db.BeginTx(t.Context(), nil)
@@ -140,6 +143,7 @@ func TestAWakeDoesNotWaitForItsLane(t *testing.T) {
 
 // S3.2: a cause stands although what it made cannot be routed.
 func TestAWakeThatCannotBeRoutedStands(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.sql(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`)
