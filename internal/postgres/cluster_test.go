@@ -146,7 +146,7 @@ func TestAClusterIsMadeStoppedAndStartedAgainWithItsData(t *testing.T) {
 	mustExec(t, db, "CREATE TABLE kept AS SELECT 7 AS n")
 	for setting, want := range map[string]string{
 		"server_encoding": "UTF8", "TimeZone": "UTC", "listen_addresses": "", "application_name": "rouse",
-		"lc_collate": "C.UTF-8", "fsync": "on", "idle_in_transaction_session_timeout": "15s",
+		"lc_collate": "C", "lc_ctype": "C.UTF-8", "fsync": "on", "idle_in_transaction_session_timeout": "15s",
 	} {
 		var got string
 		if err := db.QueryRow("SELECT current_setting($1)", setting).Scan(&got); err != nil {

@@ -18,12 +18,14 @@ const (
 )
 
 // common are the settings of every cluster: small, since rouse asks little of it, and quiet. The server's log holds
-// neither statements nor values (they may be secrets); rouse itself reports the errors it gets.
+// neither statements nor values (they may be secrets); rouse itself reports the errors it gets. Buffers are PostgreSQL's own
+// default: with fewer, statements write others' pages to the disk before they find room for theirs, and those that nobody has
+// used yet take no memory.
 var common = []string{
 	"listen_addresses=", "unix_socket_permissions=0700", "port=" + port,
 	"timezone=UTC", "log_timezone=UTC",
 	"max_connections=100", "superuser_reserved_connections=3",
-	"shared_buffers=32MB", "huge_pages=off", "jit=off",
+	"shared_buffers=128MB", "huge_pages=off", "jit=off",
 	"max_worker_processes=2", "max_parallel_workers=0", "max_parallel_workers_per_gather=0",
 	"max_logical_replication_workers=0", "autovacuum_max_workers=2",
 	"min_wal_size=32MB", "max_wal_size=512MB", "checkpoint_timeout=15min",
@@ -34,7 +36,7 @@ var common = []string{
 // throwaway are the settings of clusters that live for one test run.
 var throwaway = []string{
 	"fsync=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0",
-	"max_connections=400", "shared_buffers=128MB", "autovacuum=off",
+	"max_connections=400", "autovacuum=off",
 }
 
 // settings are the server's arguments. They are not written to its folder, so a newer rouse brings its own.
