@@ -35,7 +35,7 @@ var storeRooms = []storeRoom{
 		"attemptreacquire", "attemptrecovery", "attemptreport", "attemptrescue", "attempts", "attemptstart", "attemptstartwrite", "attempttransition", "attemptwakes", "attemptword",
 	}},
 	{"records", "Records", "what people set up, and the upkeep of the rows", []string{
-		"agent", "agentdelete", "agentupdate", "instance", "instancefeed", "instancepresence", "instancereseal", "instancesnapshot", "project", "records", "repair", "repaircheckout", "repairfire", "repairorphan", "retention", "settings", "shapetally",
+		"agent", "agentdelete", "agentupdate", "costtally", "instance", "instancefeed", "instancepresence", "instancereseal", "instancesnapshot", "project", "records", "repair", "repaircheckout", "repaircost", "repairfire", "repairorphan", "retention", "settings", "shapetally",
 		"token", "workflow", "workspace",
 	}},
 	{"top", "", "the parts put together", []string{"store"}},

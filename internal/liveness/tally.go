@@ -1,22 +1,23 @@
 package liveness
 
-import "time"
+import (
+	"time"
+
+	"rouse.dev/rouse/internal/domain"
+)
 
 // Ended runs never change, so those of a minute are counted once, when no transaction can add one to it any more. The
 // verdict adds up the counts of minutes and looks at runs themselves only before the first whole minute of its window
 // and after the last one that was counted.
 const (
 	TallyMinute = time.Minute
-	TallyStep   = time.Hour        // most that one transaction counts
-	TallySlack  = 10 * time.Second // a transaction may have read the clock so long before it began to write
+	TallyStep   = time.Hour // most that one transaction counts
 )
 
 // TallyMark says which minutes are counted, and what tells that more of them are settled.
 type TallyMark struct {
 	Since, Until time.Time // minutes from the one on and before the other are counted
-	// Transactions that were numbered before Horizon may end runs before Seen; later ones may not.
-	Seen      time.Time
-	Horizon   int64
+	domain.Watermark
 	Activated *time.Time // by which runs were told apart
 }
 
@@ -47,17 +48,16 @@ func PlanTally(f TallyFacts) TallyPlan {
 	p := TallyPlan{Forget: start}
 	if !sameInstant(m.Activated, f.Activated) || m.Until.Before(start) {
 		p.Reset, p.Change = true, true
-		p.Mark = TallyMark{Since: start, Until: start, Seen: f.Now, Horizon: f.Next, Activated: f.Activated}
+		p.Mark = TallyMark{Since: start, Until: start, Watermark: domain.Watermark{Seen: f.Now, Horizon: f.Next}, Activated: f.Activated}
 		return p
 	}
 	p.From, p.To, p.Mark = m.Until, m.Until, m
 	if !f.Ended {
 		return p
 	}
-	settled := f.Oldest >= m.Horizon
-	limit := m.Until
-	if to := m.Seen.Add(-TallySlack).Truncate(TallyMinute); settled && to.After(limit) {
-		limit = to
+	limit, settled := m.Settled(f.Oldest)
+	if limit = limit.Truncate(TallyMinute); !settled || limit.Before(m.Until) {
+		limit = m.Until
 	}
 	p.To = earlier(limit, m.Until.Add(TallyStep))
 	p.More = p.To.Before(limit)

@@ -3,6 +3,8 @@ package liveness
 import (
 	"testing"
 	"time"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 func TestPlanTally(t *testing.T) {
@@ -10,13 +12,13 @@ func TestPlanTally(t *testing.T) {
 	at := func(ago time.Duration) time.Time { return now.Add(-ago).Truncate(time.Minute) }
 	activated := now.Add(-48 * time.Hour)
 	other := activated.Add(time.Second)
-	mark := TallyMark{Since: at(Window), Until: at(10 * time.Minute), Seen: now.Add(-25 * time.Second), Horizon: 100, Activated: &activated}
+	mark := TallyMark{Since: at(Window), Until: at(10 * time.Minute), Watermark: domain.Watermark{Seen: now.Add(-25 * time.Second), Horizon: 100}, Activated: &activated}
 	changed := func(change func(*TallyMark)) TallyMark {
 		m := mark
 		change(&m)
 		return m
 	}
-	fresh := TallyMark{Since: at(Window), Until: at(Window), Seen: now, Horizon: 120, Activated: &activated}
+	fresh := TallyMark{Since: at(Window), Until: at(Window), Watermark: domain.Watermark{Seen: now, Horizon: 120}, Activated: &activated}
 	for _, c := range []struct {
 		name   string
 		facts  TallyFacts
@@ -32,7 +34,7 @@ func TestPlanTally(t *testing.T) {
 		{"runs were told apart by another activation", TallyFacts{Mark: changed(func(m *TallyMark) { m.Activated = &other }), Activated: &activated, Ended: true, Oldest: 120},
 			true, [2]time.Time{}, fresh, false},
 		{"the activation is not published any more", TallyFacts{Mark: mark, Ended: true, Oldest: 120}, true, [2]time.Time{},
-			TallyMark{Since: at(Window), Until: at(Window), Seen: now, Horizon: 120}, false},
+			TallyMark{Since: at(Window), Until: at(Window), Watermark: domain.Watermark{Seen: now, Horizon: 120}}, false},
 		{"nothing ended: nothing is written", TallyFacts{Mark: mark, Activated: &activated, Oldest: 120}, false, [2]time.Time{}, mark, false},
 		{"all who might have ended a run are done: minutes up to when they were noted are counted, but for the slack",
 			TallyFacts{Mark: mark, Activated: &activated, Ended: true, Oldest: 100}, false, [2]time.Time{mark.Until, at(time.Minute)},

@@ -72,8 +72,10 @@ func (q *sequence) dropBudget(ctx context.Context, i int) error {
 func (q *sequence) turnPeriod(ctx context.Context) (bool, error) {
 	q.note("a month begins")
 	q.model.Turn()
+	if err := q.ageCosts(ctx); err != nil {
+		return true, err
+	}
 	for _, statement := range []string{
-		`UPDATE cost_entries SET created_at = created_at - interval '40 days' WHERE workspace_id = $1 AND $2 <> ''`,
 		`UPDATE budget_policies SET period_start = period_start - interval '1 month' WHERE workspace_id = $1 AND period = 'MONTH' AND $2 <> ''`,
 		`UPDATE wakeup_requests SET idempotency_key = idempotency_key || $2 WHERE workspace_id = $1 AND source = 'BUDGET_ALERT'
  AND idempotency_key NOT LIKE 'budget:%:1970-%'`,
@@ -85,9 +87,31 @@ func (q *sequence) turnPeriod(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// ageCosts makes the costs older, and lets the hours be counted again that have others now.
+func (q *sequence) ageCosts(ctx context.Context) error {
+	tx, err := q.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // it is committed by then
+	_, err = tx.ExecContext(ctx, `UPDATE cost_entries SET created_at = created_at - interval '40 days' WHERE workspace_id = $1`, q.workspace)
+	for _, statement := range []string{`UPDATE cost_tally_mark SET until = 'epoch'`, `DELETE FROM cost_tallies`} {
+		if err == nil {
+			_, err = tx.ExecContext(ctx, statement)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
 func (q *sequence) sweepBudgets(ctx context.Context) (bool, error) {
 	q.note("budget sweep")
 	q.model.SweepBudgets()
+	if _, err := q.TallyCosts(ctx); err != nil {
+		return true, err
+	}
 	_, err := q.SweepBudgets(ctx)
 	return true, err
 }

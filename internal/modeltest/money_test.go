@@ -18,6 +18,9 @@ SELECT count(*) FROM budget_holds h WHERE workspace_id = $1 AND status = 'HELD' 
 	"a budget has spent what its costs add up to": `
 SELECT count(*) FROM budget_policies b WHERE workspace_id = $1 AND spent_usd <> (SELECT coalesce(sum(cost_usd), 0) FROM cost_entries e
   WHERE CASE b.subject_kind WHEN 'AGENT' THEN e.agent_id WHEN 'PROJECT' THEN e.project_id ELSE e.workspace_id END = b.subject_id AND e.created_at >= b.period_start)`,
+	"hours that are counted have what their costs add up to": `
+SELECT count(*) FROM cost_tally_mark m WHERE (SELECT coalesce(sum(e.cost_usd), 0) FROM cost_entries e WHERE e.created_at < m.until AND e.workspace_id = $1)
+  <> (SELECT coalesce(sum(cost_usd), 0) FROM cost_tallies WHERE workspace_id = $1 AND kind = 'AGENT' AND NOT day)`,
 	"an attempt's cost is on its run": `
 SELECT count(*) FROM runs r WHERE workspace_id = $1 AND coalesce(cost_usd, 0) <> (SELECT coalesce(sum(cost_usd), 0) FROM cost_entries e WHERE e.run_id = r.id)`,
 	"who was blocked by a budget is held, or was sent it again": `

@@ -254,6 +254,13 @@ func (f *fakeStore) TallyShapes(context.Context) (bool, error) {
 	return false, err
 }
 
+// TallyCosts finds nothing to add up.
+func (f *fakeStore) TallyCosts(context.Context) (bool, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	return false, err
+}
+
 func (f *fakeStore) Repair(context.Context) (store.Repairs, error) {
 	unlock, err := f.lock()
 	defer unlock()

@@ -18,6 +18,7 @@ type Store interface {
 	FeedHolder(ctx context.Context) (store.FeedHolder, error)
 	Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error)
 	TallyShapes(ctx context.Context) (more bool, err error)
+	TallyCosts(ctx context.Context) (more bool, err error)
 	SweepBudgets(ctx context.Context) (resumed int, err error)
 	Recover(ctx context.Context) ([]store.Recovered, error)
 	SchedulerRuns(ctx context.Context) error

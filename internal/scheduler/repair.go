@@ -31,7 +31,7 @@ func (r *repairer) runOnce(ctx context.Context, _ <-chan struct{}) (time.Duratio
 	problems.add(err)
 	if done != (store.Repairs{}) {
 		r.log.Warn("queue repaired", "heads", done.Heads, "running", done.Running, "workspaces", done.Workspaces, "scopes", done.Scopes, "leases", done.Leases, "holds", done.Holds,
-			"checkouts", done.Checkouts, "blocked", done.Blocked, "offers", done.Offers, "fires", done.Fires, "orphans", done.Orphans)
+			"checkouts", done.Checkouts, "blocked", done.Blocked, "offers", done.Offers, "fires", done.Fires, "orphans", done.Orphans, "costs", done.Costs)
 	}
 	problems.add(r.watchFeed(ctx))
 	return 0, problems.err()

@@ -16,6 +16,12 @@ ALTER TABLE run_contents ADD PRIMARY KEY (run_id);
 CREATE TABLE "shape_tallies" ("workspace_id" character varying NOT NULL, "minute" timestamptz NOT NULL, "status" character varying NOT NULL, "outcome" character varying NOT NULL, "end_reason" character varying NOT NULL, "session" boolean NOT NULL, "active" boolean NOT NULL, "n" bigint NOT NULL, PRIMARY KEY ("workspace_id", "minute", "status", "outcome", "end_reason", "session", "active"));
 CREATE TABLE "shape_tally_mark" ("id" boolean NOT NULL DEFAULT true, "since" timestamptz NOT NULL, "until" timestamptz NOT NULL, "seen" timestamptz NOT NULL, "horizon" bigint NOT NULL, "activated" timestamptz NULL, PRIMARY KEY ("id"), CONSTRAINT "shape_tally_mark_one" CHECK (id));
 
+-- Costs of an hour, and of a day, by agent, project and together, and the one row that says which hours are counted. The store
+-- reads and writes them by statements of its own, too.
+CREATE TABLE "cost_tallies" ("workspace_id" character varying NOT NULL, "kind" character varying NOT NULL, "subject" character varying NOT NULL, "day" boolean NOT NULL, "begins" timestamptz NOT NULL, "since" timestamptz NOT NULL, "cost_usd" numeric NOT NULL, "input_tokens" numeric NOT NULL, "output_tokens" numeric NOT NULL, "runs" bigint NOT NULL, PRIMARY KEY ("workspace_id", "kind", "subject", "day", "begins", "since"));
+CREATE INDEX "cost_tallies_begins" ON "cost_tallies" ("workspace_id", "kind", "day", "begins");
+CREATE TABLE "cost_tally_mark" ("id" boolean NOT NULL DEFAULT true, "until" timestamptz NOT NULL, "seen" timestamptz NOT NULL, "horizon" bigint NOT NULL, PRIMARY KEY ("id"), CONSTRAINT "cost_tally_mark_one" CHECK (id));
+
 -- The rows that each run writes refer to their workspace, agent and run without foreign keys, which took a lock and a look for
 -- each row written. Their order of deletion and the check of the repair stand for them (docs/decisions/0028-no-keys-of-hot-rows.md).
 ALTER TABLE runs DROP CONSTRAINT runs_workspaces_workspace, DROP CONSTRAINT runs_agents_agent;

@@ -216,19 +216,20 @@ func (t *tx) checkBudgetSubject(ctx context.Context, in UpsertBudget) error {
 // spentOf sums what was spent in the budget's period. The budget is locked: an end that this statement does not see has
 // not charged it yet.
 func (t *tx) spentOf(ctx context.Context, b guard.Budget) (domain.Money, error) {
-	query := `
-SELECT least(greatest(coalesce(sum(cost_usd), 0), 0), 999999999999)::text
-FROM cost_entries
-WHERE created_at >= $1 AND `
+	kind, subject, entries := domain.CostGroupingDay, "", `e.workspace_id = $1`
 	switch b.SubjectKind {
 	case domain.BudgetSubjectKindAgent:
-		query += `agent_id = $2`
+		kind, subject, entries = domain.CostGroupingAgent, b.SubjectID, `e.workspace_id = $1 AND e.agent_id = $5`
 	case domain.BudgetSubjectKindProject:
-		query += `project_id = $2`
-	default:
-		query += `workspace_id = $2`
+		kind, subject, entries = domain.CostGroupingProject, b.SubjectID, `e.workspace_id = $1 AND e.project_id = $5`
 	}
-	sum, err := pgtx.QueryOne[string](ctx, t, query, b.PeriodStart, b.SubjectID)
+	query := `
+-- $1 workspace, $2 begin of the period, $3 its end, $4 kind of sum, $5 whose
+WITH ` + guard.CostSpans + `,
+sums AS (` + guard.CountedCosts(`t.cost_usd`, `t.kind = $4 AND t.subject = $5`) + `
+  UNION ALL` + guard.UncountedCosts(`e.cost_usd`, entries) + `)
+SELECT least(greatest(coalesce(sum(cost_usd), 0), 0), 999999999999)::text FROM sums`
+	sum, err := pgtx.QueryOne[string](ctx, t, query, b.WorkspaceID, b.PeriodStart, "infinity", kind, subject)
 	if err != nil {
 		return 0, fmt.Errorf("sum what was spent: %w", err)
 	}

@@ -4,4 +4,5 @@ package store
 type Records struct {
 	*Attempts
 	orphans orphanWalk
+	costs   costWalk
 }

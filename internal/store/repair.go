@@ -14,7 +14,7 @@ import (
 )
 
 // Repairs counts what a repair sweep had to put right. All zero is the normal case: each is a defect to look into.
-type Repairs struct{ Heads, Running, Workspaces, Scopes, Leases, Holds, Checkouts, Blocked, Offers, Fires, Orphans int }
+type Repairs struct{ Heads, Running, Workspaces, Scopes, Leases, Holds, Checkouts, Blocked, Offers, Fires, Orphans, Costs int }
 
 // repairLock is the advisory lock that keeps sweeps of several processes apart.
 const repairLock = 0x726f757365 // "rouse"
@@ -22,13 +22,13 @@ const repairLock = 0x726f757365 // "rouse"
 // plus adds what another repair put right.
 func (r Repairs) plus(o Repairs) Repairs {
 	return Repairs{r.Heads + o.Heads, r.Running + o.Running, r.Workspaces + o.Workspaces, r.Scopes + o.Scopes, r.Leases + o.Leases, r.Holds + o.Holds,
-		r.Checkouts + o.Checkouts, r.Blocked + o.Blocked, r.Offers + o.Offers, r.Fires + o.Fires, r.Orphans + o.Orphans}
+		r.Checkouts + o.Checkouts, r.Blocked + o.Blocked, r.Offers + o.Offers, r.Fires + o.Fires, r.Orphans + o.Orphans, r.Costs + o.Costs}
 }
 
 // Repair puts right what should never be wrong (docs/queue.md rule 6): lanes' heads and counts, workspaces' counts,
 // runs that wait for a scope that is free, a blocker that is gone or a queue that is not theirs any more, leases,
 // checkouts and holds of budgets without a live run, fires of heavy routines whose work has ended, rows of runs that are
-// gone. It does nothing while another process sweeps. It goes on with the end of what waits about ended tasks, too, where a process stopped in
+// gone, sums of costs that their entries do not add up to. It does nothing while another process sweeps. It goes on with the end of what waits about ended tasks, too, where a process stopped in
 // between; that is no repair and is not counted. What cannot be repaired does not stop the rest. The error joins what went wrong, and
 // what is returned was put right.
 func (s *Records) Repair(ctx context.Context) (Repairs, error) {
@@ -41,6 +41,9 @@ func (s *Records) Repair(ctx context.Context) (Repairs, error) {
 		{"budget", s.suspectBudgets, (*tx).repairBudget},
 		{"fire", s.staleFires, (*tx).repairFire},
 		{"rest of run", s.orphanRuns, (*tx).repairOrphan},
+		{"sums of costs of workspace", s.suspectCosts, func(t *tx, ctx context.Context, id xid.ID) (Repairs, error) {
+			return t.repairCosts(ctx, id, s.costs.at())
+		}},
 	} {
 		some, err := s.repairEach(ctx, r)
 		done = done.plus(some)
@@ -82,7 +85,7 @@ func (s *Records) repairEach(ctx context.Context, r repair) (total Repairs, err 
 
 func (s *Records) countRepairs(done Repairs) {
 	for what, n := range map[string]int{"head": done.Heads, "running": done.Running, "workspace": done.Workspaces, "scope": done.Scopes,
-		"lease": done.Leases, "hold": done.Holds, "checkout": done.Checkouts, "blocked": done.Blocked, "offer": done.Offers, "fire": done.Fires, "orphan": done.Orphans} {
+		"lease": done.Leases, "hold": done.Holds, "checkout": done.Checkouts, "blocked": done.Blocked, "offer": done.Offers, "fire": done.Fires, "orphan": done.Orphans, "cost": done.Costs} {
 		s.counters.Repaired(what, n)
 	}
 }
