@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/pgtest"
 	"rouse.dev/rouse/internal/store/guard"
 	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
@@ -272,4 +273,40 @@ func (n readNode) read() (rows float64) {
 		rows += part.read()
 	}
 	return rows
+}
+
+// BenchmarkCosts adds up 30 days, to this moment, with a million costs of 100 agents, before and after they are counted.
+func BenchmarkCosts(b *testing.B) {
+	w := newWorldOn(b, pgtest.New(b))
+	w.sql(`INSERT INTO agents (id, workspace_id, name, role, skip_idle_wakeups) SELECT 'agt_' || i, $1, 'agent ' || i, 'WORKER', false FROM generate_series(0, 99) i`, w.workspace)
+	tx, err := w.db.BeginTx(b.Context(), nil)
+	w.ok(err)
+	_, err = tx.ExecContext(b.Context(), `SET LOCAL session_replication_role = replica`) // foreign keys are looked at one by one
+	w.ok(err)
+	_, err = tx.ExecContext(b.Context(), `INSERT INTO cost_entries (id, workspace_id, causation_id, run_id, attempt, agent_id, cost_usd, input_tokens, created_at)
+SELECT 'cst_' || i, $1, 'cau', 'run_' || i % 950000, 1 + i / 950000, 'agt_' || i % 100, 0.012345, 1000, clock_timestamp() - i * interval '30 days' / 1000000
+FROM generate_series(0, 999999) i`, w.workspace)
+	w.ok(err)
+	w.ok(tx.Commit())
+	w.sql(`VACUUM ANALYZE cost_entries`)
+	read := func(by domain.CostGrouping) float64 {
+		began := time.Now()
+		for range 3 {
+			_, err := w.Costs(b.Context(), w.workspace, began.Add(-30*24*time.Hour), began, by)
+			w.ok(err)
+		}
+		return float64(time.Since(began).Microseconds()) / 3000
+	}
+	for b.Loop() {
+		b.ReportMetric(read(domain.CostGroupingAgent), "uncounted-ms")
+		began := time.Now()
+		w.tallyCosts()
+		w.tallyCosts()
+		b.ReportMetric(time.Since(began).Seconds(), "counting-s")
+		w.sql(`ANALYZE cost_tallies`)
+		b.ReportMetric(read(domain.CostGroupingAgent), "by-agent-ms")
+		b.ReportMetric(read(domain.CostGroupingProject), "by-project-ms")
+		b.ReportMetric(read(domain.CostGroupingDay), "by-day-ms")
+		b.ReportMetric(0, "ns/op")
+	}
 }
