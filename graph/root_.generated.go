@@ -1314,7 +1314,7 @@ type Comment implements Node {
   """
   createdAt: DateTime!
   """
-  Links every hop.
+  The cause that everything with this id descends from.
   """
   causationId: ID!
   """
@@ -1501,7 +1501,7 @@ enum EndReason {
   """
   CONCURRENCY_POLICY
   """
-  Too many hops.
+  It would be one more link in a chain of more than 25 wakes that cause wakes.
   """
   HOP_LIMIT
   """
@@ -1746,7 +1746,7 @@ type RoutineRun implements Node {
   """
   id: ID!
   """
-  Links every hop.
+  The cause that everything with this id descends from.
   """
   causationId: ID!
   """
@@ -1920,7 +1920,7 @@ type Run implements Node & Versioned {
   """
   id: ID!
   """
-  Links every hop.
+  The cause that everything with this id descends from.
   """
   causationId: ID!
   """
@@ -2313,7 +2313,7 @@ type WakeupRequest implements Node {
   """
   id: ID!
   """
-  Links every hop.
+  The cause that everything with this id descends from.
   """
   causationId: ID!
   """
@@ -2965,7 +2965,7 @@ type ResolveInboxItemsPayload implements MutationPayload {
   loopLiveness: LoopLiveness @cost(weight: 50)
   "Counters of this workspace only."
   counters: WorkspaceCounters!
-  "Every row that carries this causation id, in hop order, with the runs that served merged requests; null when none does."
+  "Every row that carries this causation id, the oldest first, with the runs that served merged requests; null when none does."
   trace("Id that a fire, a request or a run carries." causationId: ID!): Trace @cost(weight: 50)
 }
 
@@ -3185,7 +3185,7 @@ type SkippedRunCount {
   count: Int!
 }
 
-"All hops of one cause. Each list holds at most 500 rows, the oldest first."
+"Everything that descends from one cause. Each list holds at most 500 rows, the oldest first."
 type Trace {
   "Chain."
   causationId: ID!

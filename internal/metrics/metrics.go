@@ -1,4 +1,4 @@
-// Package metrics counts every hop of the loop (SPEC S10.3): each counter is kept once and shown under the same name
+// Package metrics counts each step of the loop (SPEC S10.3): each counter is kept once and shown under the same name
 // through expvar, Prometheus and the API. Whoever persists a change counts it after the commit, exactly once.
 package metrics
 
