@@ -65,43 +65,78 @@ VALUES ($1, $2, $3, $4, 'cau', $6, 'SELF', 'EVENT', false, 'test', '{}', 'SKIPPE
 	}
 }
 
-// SPEC S6.4: an attempt belongs to the owner of its lease. Whoever had it before, under the same number, changes nothing.
+// SPEC S7.7: an attempt belongs to the owner of its lease. Whoever had it before, under the same number, changes nothing.
 func TestReportsOfAnotherOwnerAreFenced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.wake(w.agent("worker"))
 	c := w.claimOne()
 	w.start(c)
-	line := []LogLine{{Seq: 1, Stream: domain.LogStreamStdout, Text: "late", At: time.Now()}}
-	reports := map[string]func(Attempt) error{
-		"lines of a worker": func(a Attempt) error { _, err := w.AppendReported(t.Context(), a, 1, line); return err },
-		"a step and lines": func(a Attempt) error {
-			_, err := w.ReportProgress(t.Context(), a, map[string]any{"step": 1}, 1, line)
-			return err
-		},
-		"lines":     func(a Attempt) error { return w.AppendLog(t.Context(), a, line) },
-		"a start":   func(a Attempt) error { _, err := w.Start(t.Context(), a); return err },
-		"a session": func(a Attempt) error { return w.RecordSession(t.Context(), a, "late") },
-		"a process": func(a Attempt) error { return w.RecordProcess(t.Context(), a, ProcessGroup{PGID: 7}) },
-		"a failure": func(a Attempt) error { return w.Fail(t.Context(), a, Failure{Code: domain.RunErrorCodeOther}) },
-		"an end":    func(a Attempt) error { return w.Finish(t.Context(), a, Success{}) },
-	}
 	w.sql(`UPDATE attempt_leases SET owner = 'another'`)
-	for name, report := range reports {
-		if err := report(c.Attempt); !errors.Is(err, ErrFenced) {
-			t.Errorf("%s of who had the attempt before: %v, want ErrFenced", name, err)
-		}
-	}
-	if states := must(w, first(w.Heartbeat(t.Context(), []Attempt{c.Attempt}, lease)), nil); len(states) != 1 || !states[0].Lost {
-		t.Errorf("its sign of life gives %+v", states)
-	}
-	if n := one[int](w, `SELECT count(*) FROM run_log_lines`) + one[int](w, `SELECT count(*) FROM runs WHERE status <> 'CLAIMED'`); n != 0 {
-		t.Errorf("%d lines or ends were kept", n)
-	}
+	w.wantFenced(c.Attempt)
 	now := c.Attempt
 	now.Owner = "another"
+	reports := w.reports()
 	w.ok(reports["lines of a worker"](now))
 	w.ok(reports["an end"](now))
+}
+
+// SPEC S7.7: a report of an earlier attempt changes nothing, also when its owner has the run again.
+func TestReportsOfAnEarlierAttemptAreFenced(t *testing.T) {
+	w := newWorld(t)
+	w.wake(w.agent("worker"))
+	earlier := w.claimOne()
+	w.start(earlier)
+	w.ok(w.HandBack(t.Context(), earlier.Attempt, Unfinished{}))
+	now := w.claimOne()
+	if now.RunID != earlier.RunID || now.Number != earlier.Number+1 || now.Owner != earlier.Owner {
+		t.Fatalf("claimed %+v after %+v", now.Attempt, earlier.Attempt)
+	}
+	w.start(now)
+	w.wantFenced(earlier.Attempt)
+	w.ok(w.reports()["an end"](now.Attempt))
+}
+
+// reports are what the owner of an attempt can say about it, by names.
+func (w *world) reports() map[string]func(Attempt) error {
+	ctx := w.Context()
+	line := []LogLine{{Seq: 1, Stream: domain.LogStreamStdout, Text: "late", At: time.Now()}}
+	return map[string]func(Attempt) error{
+		"lines of a worker": func(a Attempt) error { _, err := w.AppendReported(ctx, a, 1, line); return err },
+		"a step and lines": func(a Attempt) error {
+			_, err := w.ReportProgress(ctx, a, map[string]any{"step": 1}, 1, line)
+			return err
+		},
+		"a step":                func(a Attempt) error { return w.Progress(ctx, a, map[string]any{"step": 1}) },
+		"lines":                 func(a Attempt) error { return w.AppendLog(ctx, a, line) },
+		"a start":               func(a Attempt) error { _, err := w.Start(ctx, a); return err },
+		"a session":             func(a Attempt) error { return w.RecordSession(ctx, a, "late") },
+		"a process":             func(a Attempt) error { return w.RecordProcess(ctx, a, ProcessGroup{PGID: 7}) },
+		"a sign of a worker":    func(a Attempt) error { _, err := w.Renew(ctx, a); return err },
+		"a failure":             func(a Attempt) error { return w.Fail(ctx, a, Failure{Code: domain.RunErrorCodeOther}) },
+		"an end after a cancel": func(a Attempt) error { return w.Cancelled(ctx, a, Unfinished{}) },
+		"an end of a shutdown":  func(a Attempt) error { return w.HandBack(ctx, a, Unfinished{}) },
+		"an end":                func(a Attempt) error { return w.Finish(ctx, a, Success{}) },
+	}
+}
+
+// wantFenced makes each report about an attempt that is not the live one, and looks at what must stay as it is.
+func (w *world) wantFenced(a Attempt) {
+	w.Helper()
+	const state = `SELECT concat_ws(' ', r.status, r.attempt, r.event_seq, r.session_id, l.attempt, l.owner, l.process_group, l.lease_until, (SELECT count(*) FROM run_log_lines))
+FROM runs r JOIN attempt_leases l ON l.run_id = r.id WHERE r.id = $1`
+	before := one[string](w, state, a.RunID)
+	for name, report := range w.reports() {
+		if err := report(a); !errors.Is(err, ErrFenced) {
+			w.Errorf("%s: %v, want ErrFenced", name, err)
+		}
+	}
+	if states := must(w, first(w.Heartbeat(w.Context(), []Attempt{a}, lease)), nil); len(states) != 1 || !states[0].Lost {
+		w.Errorf("a sign of life gives %+v", states)
+	}
+	if after := one[string](w, state, a.RunID); after != before {
+		w.Errorf("before the reports: %s\nand after them:   %s", before, after)
+	}
 }
 
 // SPEC S3.2: two changes of blockers of which each alone makes no cycle are done one after the other.
