@@ -108,14 +108,12 @@ func (task routineTask) made(r *taskRow) (m madeRoutineTask, err error) {
 	if r == nil {
 		return m, fmt.Errorf("the fire's task %s is gone", task.id)
 	}
-	created := domain.TaskChange{After: r.facts()}
-	created.After.Generation = created.NextGeneration(false)
-	wakes := domain.WakeupsFor(created)
+	generation, wakes := follows(domain.TaskChange{After: r.facts()}, false)
 	if len(wakes) != 1 {
 		return m, fmt.Errorf("the fire's task sent %d wakes, want 1", len(wakes))
 	}
 	details, err := encodeData(entry{agentID: task.assigneeID, taskID: task.id, data: map[string]any{"created": true}}.details())
-	return madeRoutineTask{task, created.After.Generation, wakes[0], domain.WakeScope(wakes[0].Source, string(task.id)), details}, err
+	return madeRoutineTask{task, generation, wakes[0], domain.WakeScope(wakes[0].Source, string(task.id)), details}, err
 }
 
 // sendRoutineTasks writes the generation of each task, its line in the feed, the link from its fire, and its request.
@@ -137,7 +135,7 @@ written AS (
   WHERE t.id = n.task
   RETURNING t.id),
 told AS (` + activityInto + `
-  SELECT activity, workspace, '` + string(domain.ActivityCodeTaskChanged) + `', 'The task was made.', $2,
+  SELECT activity, workspace, '` + string(domain.ActivityCodeTaskChanged) + `', '` + taskMade + `', $2,
     $3, task, agent, task, details, causation, $4
   FROM n
   JOIN written ON written.id = n.task),

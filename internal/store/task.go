@@ -195,8 +195,8 @@ type change struct {
 func (t *tx) apply(ctx context.Context, c *change) ([]xid.ID, error) {
 	events := domain.TaskChange{Before: c.before.facts(), After: c.after.facts(), ByAgentID: string(c.cause.agentID),
 		ReturnCommentID: string(c.returnComment), EndedBlockers: c.endedBlockers}
-	c.after.generation = events.NextGeneration(c.linkEnded)
-	events.After.Generation = c.after.generation
+	generation, wakes := follows(events, c.linkEnded)
+	c.after.generation = generation
 	if err := t.writeTask(ctx, c); err != nil {
 		return nil, err
 	}
@@ -210,7 +210,16 @@ func (t *tx) apply(ctx context.Context, c *change) ([]xid.ID, error) {
 			return nil, err
 		}
 	}
-	return t.sendWakes(ctx, c.after, c.cause, domain.WakeupsFor(events))
+	return t.sendWakes(ctx, c.after, c.cause, wakes)
+}
+
+// taskMade says in the feed that a task is new.
+const taskMade = "The task was made."
+
+// follows is what follows from a change by itself: the task's generation afterwards, and the wakes that are keyed on it.
+func follows(c domain.TaskChange, linkEnded bool) (generation int, wakes []domain.TaskWake) {
+	c.After.Generation = c.NextGeneration(linkEnded)
+	return c.After.Generation, domain.WakeupsFor(c)
 }
 
 func (t *tx) writeTask(ctx context.Context, c *change) error {

@@ -85,7 +85,7 @@ func (t *tx) createTaskAt(ctx context.Context, in CreateTask, p place, c cause) 
 		return nil, nil, err
 	}
 	r := tasks[in.ID]
-	made := change{after: *r, cause: c, summary: "The task was made.", data: map[string]any{"created": true}}
+	made := change{after: *r, cause: c, summary: taskMade, data: map[string]any{"created": true}}
 	sent, err := t.apply(ctx, &made)
 	return &made.after, sent, err
 }
