@@ -66,9 +66,15 @@ func TestAHeldAgentIsResumedAndShowsWhatIsSentAgain(t *testing.T) {
 		}
 	}
 	e := w.mutate("resumeAgent", "agent { status } wakeupRequestCount wakeupRequests { status resends run { status } }", agent, &resumed)
-	if r := resumed.ResumeAgent; e != "" || r.Agent.Status != "IDLE" || len(r.WakeupRequests) != 1 || r.WakeupRequestCount != 1 || r.WakeupRequests[0].Resends != 1 || r.WakeupRequests[0].Run == nil {
-		t.Errorf("C313 resumed: %q %+v", e, r)
+	r := resumed.ResumeAgent
+	if e != "" || len(r.WakeupRequests) != 1 {
+		t.Fatalf("C313 resumed: %q %+v", e, r)
 	}
+	compare(t, "C313 the resumed agent and what is sent again",
+		is("status", r.Agent.Status, "IDLE"),
+		is("wakeupRequestCount", r.WakeupRequestCount, 1),
+		is("resends", r.WakeupRequests[0].Resends, 1),
+		holds("it has a run", r.WakeupRequests[0].Run != nil))
 }
 
 func TestAnAgentIsChangedFieldByField(t *testing.T) {

@@ -263,9 +263,13 @@ func TestAnAgentIsMadeReadAndItsSecretsAreNot(t *testing.T) {
 	w.Do(t.Context(), `query($id: ID!) { agent(id: $id) { name status cooldown availableAt pauseReason activeRunCount workspace { slug }
 		executor { __typename ... on CommandExecutor { argv environment timeout } } } }`, map[string]any{"id": id}, &out)
 	a := out.Agent
-	if a.Name != "Ada" || a.Status != "IDLE" || a.Cooldown != "PT0S" || a.AvailableAt != nil || a.ActiveRunCount != 0 || a.Workspace.Slug != "test" {
-		t.Errorf("agent is %+v", a)
-	}
+	compare(t, "the agent",
+		is("name", a.Name, "Ada"),
+		is("status", a.Status, "IDLE"),
+		is("cooldown", a.Cooldown, "PT0S"),
+		is("availableAt", a.AvailableAt, nil),
+		is("activeRunCount", a.ActiveRunCount, 0),
+		is("workspace's slug", a.Workspace.Slug, "test"))
 	if a.Executor.Typename != "CommandExecutor" || !slices.Equal(a.Executor.Environment, []string{"API_KEY"}) || a.Executor.Timeout != "PT1H" {
 		t.Errorf("executor is %+v", a.Executor)
 	}

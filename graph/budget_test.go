@@ -186,9 +186,16 @@ func TestCostsByAgentProjectAndDay(t *testing.T) {
 			map[string]any{"w": w.workspace, "from": now.AddDate(0, 0, -7), "until": now.AddDate(0, 0, 1)}, &answer)
 		return answer.Workspace.Costs
 	}
-	if got := costs("AGENT"); len(got) != 2 || got[0].CostUsd != "5.5" || got[0].Subject["id"] != dear || got[0].Runs != 2 || got[0].InputTokens != 20 || got[1].CostUsd != "0.25" {
-		t.Errorf("by agent: %+v", got)
+	byAgent := costs("AGENT")
+	if len(byAgent) != 2 {
+		t.Fatalf("by agent: %+v", byAgent)
 	}
+	compare(t, "the costs by agent, the dearest first",
+		is("costUsd", byAgent[0].CostUsd, "5.5"),
+		is("subject's id", byAgent[0].Subject["id"], dear),
+		is("runs", byAgent[0].Runs, 2),
+		is("inputTokens", byAgent[0].InputTokens, 20),
+		is("the other's costUsd", byAgent[1].CostUsd, "0.25"))
 	if got := costs("PROJECT"); len(got) != 1 || got[0].SubjectID != nil || got[0].CostUsd != "5.75" {
 		t.Errorf("by project: %+v", got)
 	}

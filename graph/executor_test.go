@@ -2,6 +2,7 @@ package graph
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -270,7 +271,7 @@ func TestTriggersHaveExactlyOneMember(t *testing.T) {
 
 func TestVariablesOfAManualFire(t *testing.T) {
 	got, err := domain.ProvidedValues(map[string]any{"branch": "main", "n": 3, "on": true, "none": nil, "list": []any{"a"}})
-	if err != nil || got["branch"] != "main" || got["n"] != "3" || got["on"] != "true" || got["none"] != "null" || got["list"] != `["a"]` {
-		t.Errorf("got %v, %v", got, err)
+	if want := map[string]string{"branch": "main", "n": "3", "on": "true", "none": "null", "list": `["a"]`}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 }

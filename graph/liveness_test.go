@@ -108,9 +108,16 @@ VALUES ('run_01k00000000000000000000000', $1, $2, 'cau', 'taskless', 'USER', 'EV
 		if rows := got.Triggers.Rows; len(rows) != 1 || rows[0].Trigger.ID != trigger || rows[0].Condition != "OVERDUE" || rows[0].Trigger.Routine.Name != "beat" || !strings.HasPrefix(rows[0].LateBy, "PT1H") {
 			t.Errorf("dead triggers: %+v", got.Triggers)
 		}
-		if rows := got.StuckRuns.Rows; len(rows) != 1 || rows[0].Run.ID != run || rows[0].Condition != "QUEUED_STUCK" || rows[0].Run.Agent.Name != "worker" || got.StuckRuns.Cap != 50 || got.StuckRuns.Capped {
-			t.Errorf("stuck runs: %+v", got.StuckRuns)
+		if len(got.StuckRuns.Rows) != 1 {
+			t.Fatalf("stuck runs: %+v", got.StuckRuns)
 		}
+		stuck := got.StuckRuns.Rows[0]
+		compare(t, "the stuck run",
+			is("id", stuck.Run.ID, run),
+			is("condition", stuck.Condition, "QUEUED_STUCK"),
+			is("agent's name", stuck.Run.Agent.Name, "worker"),
+			is("cap", got.StuckRuns.Cap, 50),
+			is("capped", got.StuckRuns.Capped, false))
 		if rows := got.SilentSuccesses.Rows; len(rows) != 1 || rows[0].Run.TerminalShape != "SILENT_SUCCESS" {
 			t.Errorf("silent successes: %+v", got.SilentSuccesses)
 		}

@@ -251,9 +251,14 @@ func TestAWorkersCallIsMadeAgainWhenItsAnswerWasLost(t *testing.T) {
 	call := map[string]any{"idempotencyKey": "call-1"}
 	first, _ := w.acquire(call)
 	again, _ := w.acquire(call)
-	if first == nil || again == nil || again.Run.ID != run || again.Attempt != 1 || again.LeaseToken == first.LeaseToken || again.Prompt != first.Prompt {
+	if first == nil || again == nil {
 		t.Fatalf("first %+v, then %+v", first, again)
 	}
+	compare(t, "the attempt that is given again",
+		is("run", again.Run.ID, run),
+		is("attempt", again.Attempt, 1),
+		is("prompt", again.Prompt, first.Prompt),
+		holds("its token is another", again.LeaseToken != first.LeaseToken))
 	if got := w.report("reportRunHeartbeat", "", first.input(), nil).UserErrors.String(); got != "STALE_LEASE input.lease" {
 		t.Errorf("the former token: %q", got)
 	}

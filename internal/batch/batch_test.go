@@ -88,8 +88,14 @@ func TestWhoGoesAwayLeavesNothingToLookUp(t *testing.T) {
 				left++
 			}
 		}
-		if left != 2 || len(b.rounds) != 2 || !slices.Equal(b.rounds[1], []string{"shared"}) || len(l.waiting) != 0 || len(l.order) != 0 || l.running {
-			t.Errorf("%d left; rounds %v; kept %v %v", left, b.rounds, l.waiting, l.order)
+		if left != 2 {
+			t.Errorf("%d left, want 2", left)
+		}
+		if len(b.rounds) != 2 || !slices.Equal(b.rounds[1], []string{"shared"}) {
+			t.Errorf("the rounds are %v", b.rounds)
+		}
+		if len(l.waiting) != 0 || len(l.order) != 0 || l.running {
+			t.Errorf("it keeps %v %v, running %t", l.waiting, l.order, l.running)
 		}
 	})
 }

@@ -103,8 +103,16 @@ func TestAFireThatIsNotTaken(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := PlanFire(c.facts)
-			if got.Answer != c.answer || got.Problem.Code != c.code || got.AgentMissing != c.note || got.Request != nil || got.CreateTask || got.Key != "" {
-				t.Errorf("got %+v", got)
+			type answer struct {
+				answer  FireAnswer
+				problem UserErrorCode
+				missing bool
+			}
+			if got, want := (answer{got.Answer, got.Problem.Code, got.AgentMissing}), (answer{c.answer, c.code, c.note}); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			if got.Request != nil || got.CreateTask || got.Key != "" {
+				t.Errorf("it makes something: %+v", got)
 			}
 			if (got.Problem.Message != "") != (c.answer == FireRefuse) {
 				t.Errorf("says %q", got.Problem.Message)

@@ -58,8 +58,16 @@ func TestTheLeaseIsPostedAndSigned(t *testing.T) {
 	h, sink := NewHTTP(loopback), &recorder{}
 	h.now = func() time.Time { return time.Unix(1_700_000_000, 0) }
 	result, err := h.Run(t.Context(), req, sink)
-	if err != nil || result.Object["summary"] != "made it" || result.SessionID != "s1" || !result.Resumable || result.Usage.CostUSD != "0.5" || !result.Launched || !result.Fresh {
-		t.Fatalf("got %+v, %v", result, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type answer struct {
+		summary, session, cost     any
+		resumable, launched, fresh bool
+	}
+	got := answer{result.Object["summary"], result.SessionID, result.Usage.CostUSD, result.Resumable, result.Launched, result.Fresh}
+	if want := (answer{"made it", "s1", "0.5", true, true, true}); got != want {
+		t.Errorf("answered %+v, want %+v", got, want)
 	}
 	if !slices.Equal(sink.sessions, []string{"s0", "s1"}) {
 		t.Errorf("sessions %v", sink.sessions)
@@ -185,8 +193,14 @@ func TestAnAcceptedRunIsLeftToItsService(t *testing.T) {
 	grace := 7 * time.Second
 	req.Spec.HTTP.Grace = &grace
 	result, err := NewHTTP(loopback).Run(t.Context(), req, sink)
-	if err != nil || result.Accepted == nil || result.SessionID != "far" || !result.Resumable || result.Object != nil || len(sink.lines) > 0 {
-		t.Fatalf("got %+v, %v", result, err)
+	if err != nil || result.Accepted == nil {
+		t.Fatalf("it was not accepted: %+v, %v", result, err)
+	}
+	if result.SessionID != "far" || !result.Resumable {
+		t.Errorf("its session is %q, resumable %t", result.SessionID, result.Resumable)
+	}
+	if result.Object != nil || len(sink.lines) > 0 {
+		t.Errorf("there is a result before the report: %v, %v", result.Object, sink.lines)
 	}
 	if a := result.Accepted; a.Time != time.Minute || a.Grace != grace || a.Left > a.Time || a.Left < a.Time/2 {
 		t.Errorf("it has %+v", a)

@@ -128,7 +128,8 @@ func TestTheTimeOfAnAcceptedRunIsKept(t *testing.T) {
 		w.timeUp(c.RunID)
 		w.endAccepted(c.Attempt)
 		w.ok(w.Fail(t.Context(), c.Attempt, Failure{Code: domain.RunErrorCodeOther, Message: "ended as asked", Usage: &Usage{CostUSD: "2"}}))
-		if got := one[string](w, `SELECT error_code || ' ' || cost_usd || ' ' || error_message FROM runs WHERE id = $1`, c.RunID); !strings.HasPrefix(got, "TIMEOUT 2.000000 ") || !strings.HasSuffix(got, "it said: ended as asked") {
+		got := one[string](w, `SELECT error_code || ' ' || cost_usd || ' ' || error_message FROM runs WHERE id = $1`, c.RunID)
+		if !strings.HasPrefix(got, "TIMEOUT 2.000000 ") || !strings.HasSuffix(got, "it said: ended as asked") {
 			t.Errorf("it failed with %s", got)
 		}
 		w.sound()

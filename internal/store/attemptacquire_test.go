@@ -530,8 +530,16 @@ func TestACallWhoseAnswerWasLostGetsTheSameAttemptAgain(t *testing.T) {
 	}
 	first := ask("call 1")
 	again := ask("call 1")
-	if first == nil || again == nil || again.RunID != first.RunID || again.Number != first.Number || again.Prompt != first.Prompt || again.Prompt == "" {
+	if first == nil || again == nil {
 		t.Fatalf("first %+v, then %+v", first, again)
+	}
+	type given struct {
+		run    xid.ID
+		number int
+		prompt string
+	}
+	if a, b := (given{first.RunID, first.Number, first.Prompt}), (given{again.RunID, again.Number, again.Prompt}); a != b || a.prompt == "" {
+		t.Fatalf("first %+v, then %+v", a, b)
 	}
 	if again.Token.Reveal() == first.Token.Reveal() || again.RunToken.Reveal() == first.RunToken.Reveal() || string(again.WakePayload) != string(first.WakePayload) {
 		t.Errorf("its tokens are the former ones, or its wake is not: %+v", again)

@@ -32,8 +32,16 @@ func (w *heavyWorld) wantGate(condition domain.LoopGateCondition, fire, task, ru
 		w.Fatalf("the gates are %+v", l.Gates)
 	}
 	g := l.Gates.Rows[0]
-	if g.ID != fire || g.TaskID != task || g.RunID != run || g.Condition != condition || g.Fires != 2 || l.EvaluatedAt.Sub(g.Since) < liveGrace {
-		w.Errorf("the gate is %+v", g)
+	type gate struct {
+		fire, task, run xid.ID
+		condition       domain.LoopGateCondition
+		fires           int
+	}
+	if got, want := (gate{g.ID, g.TaskID, g.RunID, g.Condition, g.Fires}), (gate{fire, task, run, condition, 2}); got != want {
+		w.Errorf("the gate is %+v, want %+v", got, want)
+	}
+	if held := l.EvaluatedAt.Sub(g.Since); held < liveGrace {
+		w.Errorf("the gate has held for %s only", held)
 	}
 }
 

@@ -252,8 +252,18 @@ func TestAnAttemptThatWasEndedTellsWhatItBroughtBack(t *testing.T) {
 			<-s.ends
 			drain(t, p)
 			r := s.row(claimed.Attempt)
-			if u := r.unfinished; r.ended != c.ended || u.SessionID != "s-1" || !u.Resumable || u.Usage == nil || u.Usage.InputTokens != 3 || u.Result["error"] != "x" {
-				t.Errorf("%s with %+v", r.ended, u)
+			u := r.unfinished
+			if u.Usage == nil {
+				t.Fatalf("%s without usage: %+v", r.ended, u)
+			}
+			type end struct {
+				how, session string
+				resumable    bool
+				tokens       int64
+				err          any
+			}
+			if got, want := (end{r.ended, u.SessionID, u.Resumable, u.Usage.InputTokens, u.Result["error"]}), (end{c.ended, "s-1", true, 3, "x"}); got != want {
+				t.Errorf("ended as %+v, want %+v", got, want)
 			}
 		})
 	}
