@@ -12,7 +12,7 @@ var purePackages = []string{"internal/domain", "internal/cron", "internal/retry"
 // testPackages exist for tests; a program that is shipped must not hold them.
 var testPackages = []string{
 	"graph/graphtest", "internal/archtest", "internal/edge/internal/testgraph", "internal/feedtest", "internal/forkchain", "internal/hello",
-	"internal/lifecycle/lifecycletest", "internal/modeltest", "internal/modeltest/model", "internal/mutants", "internal/pgprofile", "internal/pgtest", "internal/queuebench",
+	"internal/lifecycle/lifecycletest", "internal/modelserver", "internal/modeltest", "internal/modeltest/model", "internal/mutants", "internal/pgprofile", "internal/pgtest", "internal/queuebench",
 	"internal/schemadiff", "internal/together",
 }
 
@@ -106,6 +106,7 @@ var rooms = []room{
 	{"internal/together", nil, "it says how many tests run at a time, whatever they test"},
 	{"internal/pgtest", []string{"internal/postgres", "internal/store/migrations", "internal/together"}, "a database for each test, whatever is tested"},
 	{"internal/feedtest", []string{"internal/domain"}, "it reads the feed that a test wrote, whoever wrote it"},
+	{"internal/modelserver", nil, "a model that does what the prompt says: it is to agents what the outside world is"},
 	{"internal/modeltest", nil, "its tests drive the store"},
 	{"internal/mutants", nil, "it changes other packages' sources, and needs none of them"},
 	{"internal/queuebench", nil, "its benchmarks drive the store"},
