@@ -46,6 +46,8 @@ func ResultUsage(object map[string]any) *AttemptUsage {
 		t.costUnread = total == nil
 	}
 	t.Input("usage.input_tokens", usage["input_tokens"])
+	t.Input("usage.cache_read_input_tokens", usage["cache_read_input_tokens"]) // beside the others, where a program tells them apart
+	t.Input("usage.cache_creation_input_tokens", usage["cache_creation_input_tokens"])
 	t.Output("usage.output_tokens", usage["output_tokens"])
 	if usage["cost_usd"] != nil {
 		t.Cost("usage.cost_usd", usage["cost_usd"])

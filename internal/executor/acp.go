@@ -31,8 +31,7 @@ func NewACP(command *Command) *ACP { return &ACP{command.launcher} }
 
 // Run starts the agent, opens or loads a session, prompts it once and returns when its group is gone.
 //
-// A result object on the last line of the agent's last message counts as a command's does; without one that message is
-// the result. When the context is cancelled, the agent is asked to stop (session/cancel) before its group is ended.
+// A result object in the agent's last message counts as a command's does; without one that message is the result. When the context is cancelled, the agent is asked to stop (session/cancel) before its group is ended.
 func (a *ACP) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
 	if !a.enter() {
 		return Result{ExitCode: -1}, launchFailure(errClosed, "rouse is shutting down: the run will be launched after the next start")
@@ -165,16 +164,12 @@ func (c *conversation) fill(result *Result, req Request, answered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	result.Tail = c.out.tailText()
-	if object, ok := parseResult(c.out.last); ok {
+	if object, ok := c.out.resultIn(string(c.transcript.answer)); ok {
 		result.Object = domain.CleanResult(object, req.mask).(map[string]any)
-		result.Usage = usageOf(object, req.mask)
 	} else if text := c.transcript.text(); answered && text != "" {
 		result.Object = map[string]any{"message": text, "stop_reason": cutText(req.mask(domain.StorableText(string(c.answer.StopReason))), maxStepWord)}
 	}
-	if result.Usage == nil {
-		result.Usage = c.usage(req.ResumeSessionID != "" && c.session == acp.SessionId(req.ResumeSessionID)).Masked(req.mask)
-	}
-	result.Usage = c.out.cutUsage(result.Usage)
+	result.Usage = c.usage(req.ResumeSessionID != "" && c.session == acp.SessionId(req.ResumeSessionID)).Masked(req.mask)
 }
 
 // judge decides whether the attempt succeeded; nil is success.

@@ -346,8 +346,13 @@ func testACPChild(t *testing.T, agent acpAgent) {
 func testACPResult(t *testing.T, agent acpAgent) {
 	result, err := newACP(t, Options{}).Run(t.Context(), agent.request(domain.AcpPermissionPolicyReject,
 		"say working", `say {"summary":"made it","usage":{"input_tokens":3,"output_tokens":4}}`, "stop max_tokens"), &recorder{})
-	if err != nil || result.Object["summary"] != "made it" || result.Usage == nil || result.Usage.InputTokens != 3 {
-		t.Fatalf("got %+v, %v", result, err)
+	if err != nil || result.Object["summary"] != "made it" || result.Usage != nil {
+		t.Fatalf("got %+v, %+v, %v", result, result.Usage, err)
+	}
+	result, err = newACP(t, Options{}).Run(t.Context(), agent.request(domain.AcpPermissionPolicyReject,
+		"say ```json", "say {", `say "summary": "made it",`, `say "actions": [{"type": "complete_task"}]`, "say }", "say ```", "say I hope that helps."), &recorder{})
+	if err != nil || result.Object["summary"] != "made it" || result.Object["actions"] == nil {
+		t.Fatalf("in a fence: %+v, %v", result, err)
 	}
 	_, err = newACP(t, Options{}).Run(t.Context(), agent.request(domain.AcpPermissionPolicyReject, `say {"error":"no credit"}`), &recorder{})
 	if failure := failureOf(t, err); !strings.Contains(failure.Message, "no credit") {

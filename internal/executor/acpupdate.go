@@ -15,8 +15,11 @@ import (
 	"rouse.dev/rouse/internal/domain"
 )
 
-// maxAnswer is how much of the agent's last message is kept for the result; its log has the lines.
+// maxAnswer is how much of the agent's last message becomes the result when it holds no result object; its log has the lines.
 const maxAnswer = 64 << 10
+
+// maxWords is how much of the agent's last message is looked through for a result object.
+const maxWords = maxResultLine + maskReach
 
 // transcript turns a session's updates into lines of the log. What the agent says goes to STDOUT, line by line. Its
 // thoughts, plans and uses of tools go to SYSTEM. Plans and tools are reported as steps, too. Its methods are called
@@ -26,7 +29,7 @@ type transcript struct {
 	steps   *steps
 	message splitter // what the agent says
 	thought splitter
-	answer  []byte              // the agent's last message, cut at maxAnswer and what the mask has to see beyond
+	answer  []byte              // the agent's last message, cut at maxWords
 	spoke   bool                // the last update was a part of the message
 	tools   map[string]toolCall // by brief ids
 	plan    string              // the last one, brief
@@ -83,7 +86,7 @@ func (t *transcript) say(text string) {
 	}
 	t.spoke = true
 	t.message.write([]byte(text))
-	if room := maxAnswer + maskReach - len(t.answer); room > 0 {
+	if room := maxWords - len(t.answer); room > 0 {
 		t.answer = append(t.answer, text[:min(room, len(text))]...)
 	}
 }

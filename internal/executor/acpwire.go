@@ -13,6 +13,8 @@ import (
 	"time"
 
 	acp "github.com/coder/acp-go-sdk"
+
+	"rouse.dev/rouse/internal/domain"
 )
 
 // Bounds of what an ACP agent may send.
@@ -134,13 +136,15 @@ func kindOf(line []byte) messageKind {
 	return messageNone
 }
 
-// forward hands one line to the connection, when it is its turn.
+// forward hands one line to the connection, when it is its turn. What stands before its message for a terminal is left out.
 func (w *wire) forward(line []byte) error {
-	kind := kindOf(line)
+	message := domain.Bare(line)
+	kind := kindOf(message)
 	if kind == messageNone {
 		w.text(line)
 		return nil
 	}
+	line = message
 	if err := w.admit(kind, len(line) > longMessage); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -58,5 +59,33 @@ func TestLongMessagesAndAnswersAreHeldOneAtATime(t *testing.T) {
 func TestAReadOfAFileIsKnownByItsMethod(t *testing.T) {
 	if got := kindOf([]byte(`{"id":1,"method":"fs/read_text_file","params":{}}`)); got != messageFileRead {
 		t.Errorf("kind %d", got)
+	}
+}
+
+// A window's title before the answer to a request, or a mark, keeps nobody waiting for that answer.
+func TestAMessageBehindATerminalSequenceIsPassedOn(t *testing.T) {
+	var said []string
+	w := newWire(func(line []byte) { said = append(said, string(line)) })
+	lines := []string{"\x1b]0;agent\x07" + `{"jsonrpc":"2.0","id":1,"result":{}}`, "\ufeff" + `{"jsonrpc":"2.0","method":"session/update"}` + "\x1b[0m", "\x1b[33mwarning\x1b[0m"}
+	ended := make(chan error, 1)
+	go func() {
+		for _, line := range lines {
+			if err := w.forward([]byte(line)); err != nil {
+				ended <- err
+				return
+			}
+			w.taken()
+		}
+		ended <- w.out.Close()
+	}()
+	passed, err := io.ReadAll(w.in)
+	if err := errors.Join(err, <-ended); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"session/update"}` + "\n"; string(passed) != want {
+		t.Errorf("passed on: %q, want %q", passed, want)
+	}
+	if len(said) != 1 || said[0] != lines[2] {
+		t.Errorf("shown: %q", said)
 	}
 }

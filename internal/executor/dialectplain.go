@@ -30,15 +30,18 @@ func (plainDialect) conclude(ctx context.Context, result *Result, e ended) *Fail
 
 func (plainDialect) resumeFailed(Request, *Failure) bool { return false }
 
-// readResult takes the result object, usage and session from the last line of stdout.
+// readResult takes the result object, usage and session from the last line of stdout. A line in which a program hands its model's
+// last words on has the use and the session, while the words have the result.
 func readResult(result *Result, out *output, req Request, sink Sink) {
 	result.Tail = out.tailText()
 	result.Usage = out.cutUsage(nil)
 	object, ok := parseResult(out.last)
 	if !ok {
+		out.noteLostActions(nil, result.Tail)
 		return
 	}
-	result.Object = domain.CleanResult(object, req.mask).(map[string]any)
+	result.Object = domain.CleanResult(wordsWithin(object), req.mask).(map[string]any)
+	out.noteLostActions(result.Object, string(out.last))
 	result.Usage = usageOf(object, req.mask)
 	session := domain.ResultSession(object)
 	if session == "" || req.mask(session) != session { // an id that holds a secret is not stored, and masked it names nothing

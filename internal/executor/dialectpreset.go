@@ -71,21 +71,19 @@ func (d *presetDialect) conclude(ctx context.Context, result *Result, e ended) *
 	return d.judge(ctx, *result, said, e)
 }
 
-// read makes the result. said is true for a result object on the last line of the agent's words; without one these are
-// the result.
+// read makes the result. said is true for a result object in the agent's last words; without one these are the result.
 func (d *presetDialect) read(result *Result, out *output, req Request) (said bool) {
 	report := d.reader.Report()
 	result.Tail = out.tailText()
 	result.Resumable = d.spec.CanResume() && report.Session != "" && result.SessionID == report.Session
-	object, said := parseResult(out.last)
+	object, said := out.resultIn(report.Text)
 	switch {
 	case said:
 		result.Object = domain.CleanResult(object, req.mask).(map[string]any)
-		result.Usage = usageOf(object, req.mask)
 	case report.Text != "":
 		result.Object = map[string]any{"message": maskedText(report.Text, maxAnswer, req.mask)}
 	}
-	result.Usage = out.cutUsage(mergeUsage(result.Usage, report.Usage.Masked(req.mask)))
+	result.Usage = report.Usage.Masked(req.mask)
 	return said
 }
 

@@ -119,7 +119,7 @@ func (o *output) emit(stream domain.LogStream, line []byte, total int64) {
 
 // remember keeps the line if it may be the result object.
 func (o *output) remember(line []byte, total int64) {
-	trimmed := bytes.TrimSpace(line)
+	trimmed := domain.Bare(line)
 	if len(trimmed) == 0 {
 		return
 	}

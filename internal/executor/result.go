@@ -22,19 +22,20 @@ const maxResultDepth = 64
 // message, error, next_action, usage and actions in its right form. An object with a level or a severity is a log
 // record that happened to come last. It is not taken for a result, because that would turn a crash into a success.
 func parseResult(line []byte) (map[string]any, bool) {
-	line = bytes.TrimSpace(line)
+	line = domain.Bare(line)
 	if len(line) == 0 || line[0] != '{' {
 		return nil, false
 	}
 	object, ok := decodeObject(line)
-	if !ok {
-		return nil, false
-	}
+	return object, ok && isResult(object)
+}
+
+func isResult(object map[string]any) bool {
 	if object["level"] != nil || object["severity"] != nil {
-		return nil, false
+		return false
 	}
 	_, hasUsage := object["usage"].(map[string]any)
-	return object, hasUsage || hasOutcome(object) || domain.ReportedError(object) != ""
+	return hasUsage || hasOutcome(object) || domain.ReportedError(object) != ""
 }
 
 // longestInteger is how many characters an integer of a result may have to keep all its digits; longer ones are rounded.
@@ -161,21 +162,6 @@ func compactJSON(v any) string {
 // usageOf is what a result object says of the attempt's use; nil when it says nothing.
 func usageOf(object map[string]any, mask func(string) string) *Usage {
 	return domain.ResultUsage(object).Masked(mask)
-}
-
-// mergeUsage is the usage that an agent states in its result. When it states no cost, the cost is the one that its
-// program reports.
-func mergeUsage(said, told *Usage) *Usage {
-	switch {
-	case said == nil || *said == Usage{CostUSD: "0"}:
-		return told
-	case told == nil || said.CostUSD != "0" && !said.CostUnread:
-		return said
-	}
-	merged := *said
-	merged.CostUSD, merged.CostUnread = told.CostUSD, told.CostUnread
-	merged.Unread = strings.Trim(said.Unread+"; "+told.Unread, "; ")
-	return &merged
 }
 
 func tooDeep(v any, left int) bool {

@@ -81,23 +81,6 @@ func TestAmountsOfTheProtocol(t *testing.T) {
 	}
 }
 
-func TestWhoseCostCounts(t *testing.T) {
-	for _, test := range []struct {
-		name             string
-		said, told, want *Usage
-	}{
-		{"nobody's", nil, nil, nil},
-		{"the program's, when the agent says none", nil, &Usage{CostUSD: "1"}, &Usage{CostUSD: "1"}},
-		{"the agent's", &Usage{CostUSD: "2"}, &Usage{CostUSD: "1"}, &Usage{CostUSD: "2"}},
-		{"the program's, when the agent says tokens alone", &Usage{InputTokens: 5, CostUSD: "0"}, &Usage{InputTokens: 9, CostUSD: "1"}, &Usage{InputTokens: 5, CostUSD: "1"}},
-		{"the program's, when the agent's cannot be read", &Usage{CostUnread: true, Unread: "cost is no number"}, &Usage{CostUSD: "1"}, &Usage{CostUSD: "1", Unread: "cost is no number"}},
-	} {
-		if got := mergeUsage(test.said, test.told); (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
-			t.Errorf("%s: %+v", test.name, got)
-		}
-	}
-}
-
 // SPEC S8.2: a rate limit is looked for in the words of an error. What an agent prints ordinarily is none of them.
 func TestWhatCountsAsTheWordsOfAnError(t *testing.T) {
 	c := newCommand(t, Options{})

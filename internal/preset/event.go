@@ -11,8 +11,8 @@ import (
 // maxDetail is the most bytes of a tool's input that a line shows.
 const maxDetail = 300
 
-// maxText is the most bytes that are kept of an agent's last words, with what a mask has to see beyond what is stored of them.
-const maxText = 128 << 10
+// maxText is the most bytes that are kept of an agent's last words: a result object of 256 KiB, and words before it.
+const maxText = 320 << 10
 
 // state is what every reader keeps.
 type state struct {
@@ -81,7 +81,7 @@ func linesOf(said bool, prefix, text string) []Line {
 
 // object reads a line that is one JSON object.
 func object(line []byte, into any) bool {
-	line = bytes.TrimSpace(line)
+	line = domain.Bare(line)
 	return len(line) > 0 && line[0] == '{' && json.Unmarshal(line, into) == nil
 }
 

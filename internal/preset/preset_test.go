@@ -116,6 +116,24 @@ func TestAmountsOfEventsInEveryForm(t *testing.T) {
 	}
 }
 
+// What a terminal would obey before an event does not hide it.
+func TestAnEventBehindATerminalSequence(t *testing.T) {
+	for name, line := range map[string]string{
+		"claude":   `{"type":"result","subtype":"success","result":"done","total_cost_usd":5}`,
+		"codex":    `{"type":"item.completed","item":{"type":"agent_message","text":"done"}}`,
+		"gemini":   `{"type":"message","role":"assistant","content":"done"}`,
+		"opencode": `{"type":"text","part":{"text":"done"}}`,
+	} {
+		p, _ := Find(name)
+		for _, before := range []string{"\x1b]0;working\x07", "\ufeff", "\x1b[?25l", "\r\x1b[K"} {
+			r := p.NewReader(strings.Clone)
+			if _, ok := r.Read([]byte(before + line + "\x1b[0m")); !ok || r.Report().Text != "done" {
+				t.Errorf("%s behind %q: %v, %+v", name, before, ok, r.Report())
+			}
+		}
+	}
+}
+
 // An event that says until when a limit holds is data, but only when the limit was met.
 func TestTheLimitThatAnEventTellsOf(t *testing.T) {
 	for line, want := range map[string]int64{

@@ -97,8 +97,7 @@ func answer(run Run) string {
 	var b strings.Builder
 	b.WriteString("# How to answer\n\nPrint what you do as you do it. As your last line, print one JSON object on a single line:\n\n" +
 		`{"summary":"what you did and found, in a few sentences","next_action":"the next thing to do, if any"` +
-		"}\n\n" + `If you could not do it, print {"error":"why"} instead. You may add "usage" ` +
-		`({"input_tokens":0,"output_tokens":0,"cost_usd":0.0})`)
+		"}\n\n" + `If you could not do it, print {"error":"why"} instead.`)
 	var known []string
 	for _, action := range actionForms {
 		if slices.Contains(run.Actions, action.name) {
@@ -106,9 +105,9 @@ func answer(run Run) string {
 		}
 	}
 	if len(known) == 0 {
-		b.WriteString(". Actions in the result are not carried out for this run.\n")
+		b.WriteString(" Actions in the result are not carried out for this run.\n")
 		return b.String()
 	}
-	b.WriteString(` and "actions", a list of things to be done for you when you have ended:` + "\n\n" + strings.Join(known, "\n") + "\n")
+	b.WriteString(` You may add "actions", a list of things to be done for you when you have ended:` + "\n\n" + strings.Join(known, "\n") + "\n")
 	return b.String()
 }
