@@ -41,6 +41,7 @@ type activityNode struct {
 }
 
 func TestTheFeedIsPagedFilteredAndShowsWhoAndWhat(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.agent("Ada")
 	w.mutate("pauseAgent", "agent { id }", map[string]any{"agentId": id, "note": "lunch"}, nil)
@@ -104,6 +105,7 @@ func TestTheFeedIsPagedFilteredAndShowsWhoAndWhat(t *testing.T) {
 
 // A person who acts by a token is told with its id and its name; one whose token the reader does not see, by its id.
 func TestTheFeedNamesTheTokenThatWasUsed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("Ada")
 	token, err := w.store.CreateToken(t.Context(), store.NewToken{Name: "local token of desk:/srv/rouse", Prefix: "rse_", Digest: "digest", Scopes: []domain.TokenScope{domain.TokenScopeAdmin}})
@@ -179,6 +181,7 @@ func (w *world) eventCursor() string {
 }
 
 func TestTheFeedIsFollowedStoredFirstThenLiveEachOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.agent("Ada")
 	cursor := w.eventCursor()
@@ -201,6 +204,7 @@ func TestTheFeedIsFollowedStoredFirstThenLiveEachOnce(t *testing.T) {
 }
 
 func TestAnEntryThatCommitsLateComesInItsOrder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.agent("Ada")
 	cursor := w.eventCursor()
@@ -219,6 +223,7 @@ func TestAnEntryThatCommitsLateComesInItsOrder(t *testing.T) {
 }
 
 func TestForeignLogsAndCursorsAreRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	other := w.makeWorkspace("Other")
 	stranger := w.As(auth.Principal{Kind: auth.KindToken, WorkspaceID: xid.ID(other), Scopes: []domain.TokenScope{domain.TokenScopeRead}})
@@ -232,6 +237,7 @@ func TestForeignLogsAndCursorsAreRefused(t *testing.T) {
 }
 
 func TestTheInboxIsListedAndHandled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.createAgent("Ada", nil).CreateAgent.Agent.ID // without an executor its runs give up at once
 	run := w.wake(id)

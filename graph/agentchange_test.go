@@ -25,6 +25,7 @@ func (w *world) mutate(name, fields string, input map[string]any, out any) strin
 }
 
 func TestAHeldAgentIsResumedAndShowsWhatIsSentAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.agent("Ada")
 	agent := map[string]any{"agentId": id}
@@ -78,6 +79,7 @@ func TestAHeldAgentIsResumedAndShowsWhatIsSentAgain(t *testing.T) {
 }
 
 func TestAnAgentIsChangedFieldByField(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.createAgent("Ada", map[string]any{"sessionMaxRuns": 3, "instructions": "Be kind.", "executor": map[string]any{"echo": map[string]any{}}}).CreateAgent.Agent.ID
 	var out struct {
@@ -132,6 +134,7 @@ func TestAnAgentIsChangedFieldByField(t *testing.T) {
 }
 
 func TestWhoDeletesAnAgentHearsWhichRunsAreAskedToEnd(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.agent("Ada")
 	run := w.wake(id)
@@ -145,6 +148,7 @@ func TestWhoDeletesAnAgentHearsWhichRunsAreAskedToEnd(t *testing.T) {
 }
 
 func TestADeletedAgentIsGoneAndItsHistoryIsNot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.agent("Ada")
 	run := w.wake(id)
@@ -174,6 +178,7 @@ func TestADeletedAgentIsGoneAndItsHistoryIsNot(t *testing.T) {
 }
 
 func TestSettingsAreChangedAndClampsReported(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var out struct {
 		UpdateWorkspaceSettings struct {

@@ -238,6 +238,7 @@ func (w *world) ok(err error) {
 }
 
 func TestAnAgentIsMadeReadAndItsSecretsAreNot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	made := w.createAgent("Ada", map[string]any{"executor": map[string]any{"command": map[string]any{
 		"argv": []string{"claude", "-p"}, "environment": []any{map[string]any{"name": "API_KEY", "value": "hunter2"}}, "timeout": "PT1H",
@@ -281,6 +282,7 @@ func TestAnAgentIsMadeReadAndItsSecretsAreNot(t *testing.T) {
 }
 
 func TestWhatIsWrongWithAnAgentIsAUserError(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.agent("Ada")
 	executor := func(v any) map[string]any { return map[string]any{"executor": v} }
@@ -308,6 +310,7 @@ func TestWhatIsWrongWithAnAgentIsAUserError(t *testing.T) {
 }
 
 func TestAKeyMakesARepeatedCallReturnTheFirstResult(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	key := map[string]any{"idempotencyKey": "k1"}
 	first, second := w.createAgent("Ada", key), w.createAgent("Ada", key)
@@ -320,6 +323,7 @@ func TestAKeyMakesARepeatedCallReturnTheFirstResult(t *testing.T) {
 }
 
 func TestARoutineIsMadeWithItsTriggersAndFired(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("Ada")
 	var made struct {
@@ -391,6 +395,7 @@ func TestARoutineIsMadeWithItsTriggersAndFired(t *testing.T) {
 }
 
 func TestListsArePagedFilteredAndReadByNameNotAlias(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, name := range []string{"Cy", "Ada", "Bob"} {
 		w.agent(name)
@@ -445,6 +450,7 @@ func TestListsArePagedFilteredAndReadByNameNotAlias(t *testing.T) {
 }
 
 func TestHistoryIsPagedFromTheNewestOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var want []string
 	for i := range 5 {
@@ -493,6 +499,7 @@ func TestHistoryIsPagedFromTheNewestOn(t *testing.T) {
 }
 
 func TestTwoAliasesOfOneEdgeBothHaveTheirColumns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	runID := w.wake(w.agent("Ada"))
 	var out struct {
@@ -515,6 +522,7 @@ func TestTwoAliasesOfOneEdgeBothHaveTheirColumns(t *testing.T) {
 }
 
 func TestNodesComeInTheOrderAskedWithNullForTheRest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("Ada")
 	runID := w.wake(agentID)
@@ -533,6 +541,7 @@ func TestNodesComeInTheOrderAskedWithNullForTheRest(t *testing.T) {
 }
 
 func TestNothingCrossesTheBorderOfAWorkspace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("Ada")
 	runID := w.wake(agentID)
@@ -571,6 +580,7 @@ func TestNothingCrossesTheBorderOfAWorkspace(t *testing.T) {
 }
 
 func TestAQueuedRunIsCancelledOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.wake(w.agent("Ada"))
 	var out struct {
@@ -592,6 +602,7 @@ func TestAQueuedRunIsCancelledOnce(t *testing.T) {
 }
 
 func TestARunIsFollowedLiveAndReadAfterwards(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.wake(w.agent("Ada"))
 	vars := map[string]any{"id": id}
@@ -732,6 +743,7 @@ func (w *world) checkFinished(id string) {
 }
 
 func TestATokenIsMadeShownOnceListedAndRevoked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var made struct {
 		CreateApiToken struct {
@@ -780,6 +792,7 @@ func TestATokenIsMadeShownOnceListedAndRevoked(t *testing.T) {
 }
 
 func TestTheShapeFilterAgreesWithTheShapeOfEveryRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("Ada")
 	w.sql(`INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class, status, outcome, session_id, end_reason, requested_at, claimed_at, finished_at)

@@ -25,6 +25,7 @@ func counted(sizes *[]int) *batch[string] {
 }
 
 func TestSiblingsAreReadAtOnceHoweverLateTheyAreAskedFor(t *testing.T) {
+	t.Parallel()
 	var sizes []int
 	b := counted(&sizes)
 	b.expect("a", "", "b", "b", "c")
@@ -46,6 +47,7 @@ func TestSiblingsAreReadAtOnceHoweverLateTheyAreAskedFor(t *testing.T) {
 }
 
 func TestAReadThatFailsFailsForAllItsSiblings(t *testing.T) {
+	t.Parallel()
 	var sizes []int
 	b := counted(&sizes)
 	b.expect("a", "bad")

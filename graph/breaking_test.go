@@ -127,6 +127,7 @@ func takesAsBefore(old, now *ast.Type) bool {
 }
 
 func TestWhatBreaksAClient(t *testing.T) {
+	t.Parallel()
 	const before = `type Query { one(id: ID!, n: Int, order: Order = UP): Thing things: [Thing!]! face(m: Int! = 1): Face any: Any }
 interface Face { id: ID! } type Thing implements Face { id: ID! name: String size: Int! tags: [String!]! } type Other { id: ID! }
 enum Order { UP DOWN } union Any = Thing | Other input Filter { a: Int b: Int! c: [Int!] d: Int! = 1 } input Pick { a: Int b: Int } scalar Money
@@ -191,6 +192,7 @@ func sdl(t *testing.T, text string) *ast.Schema {
 }
 
 func TestTheGoldenSchemaBreaksNoClientOfItsOwn(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("testdata/schema.graphql")
 	if err != nil {
 		t.Fatal(err)
@@ -203,6 +205,7 @@ func TestTheGoldenSchemaBreaksNoClientOfItsOwn(t *testing.T) {
 // Clients of the last release go on working: what its schema promised is still there. Before the first release, and in a
 // copy without its history or tags, there is nothing to compare.
 func TestTheLastReleasesClientsGoOnWorking(t *testing.T) {
+	t.Parallel()
 	tag, err := git("describe", "--tags", "--abbrev=0")
 	if err != nil {
 		if tags, _ := git("tag", "--list"); tags != "" {

@@ -7,6 +7,7 @@ import (
 )
 
 func TestAPreviewRepeatsLittleOfWhatWasSent(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 5000)
 	for _, c := range []struct{ cron, zone string }{{long + " * * * *", ""}, {"* * * * *", long}, {"@" + long, ""}} {
 		shown, err := previewSchedule(c.cron, c.zone, 1, time.Now())

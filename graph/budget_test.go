@@ -37,6 +37,7 @@ VALUES ('cst_' || $3, $1, 'cau', 'run_' || $3, 1, $2, 10, 5, $3::text::numeric)`
 }
 
 func TestBudgetsThroughTheAPI(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	state := func() (workspace, ofAgent string) {
@@ -147,6 +148,7 @@ func TestBudgetsThroughTheAPI(t *testing.T) {
 }
 
 func TestBudgetInputsThatAreRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	subject := `subject: {agentId: "` + agent + `"}, `
@@ -165,6 +167,7 @@ func TestBudgetInputsThatAreRefused(t *testing.T) {
 }
 
 func TestCostsByAgentProjectAndDay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	dear, cheap := w.agent("dear"), w.agent("cheap")
 	w.spent(dear, "2")

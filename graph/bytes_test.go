@@ -95,6 +95,7 @@ func (in inputs) poison(scalar, name string) any {
 // Whatever text comes in, wherever: what no column can hold is refused, or made storable, before the database sees it. The
 // operations are those of the schema, so that a new one is asked, too.
 func TestNoTextOfACallerIsRefusedByTheDatabase(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	in := inputs{graph.NewSchema(graph.Resolver{}).Schema(), w.someOfEach()}
 	asked := 0

@@ -44,6 +44,7 @@ CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATIL
 }
 
 func TestWhatTheAPIShowsOfTimeIsByTheDatabasesClock(t *testing.T) {
+	t.Parallel()
 	w := newAheadWorld(t)
 	agent := w.agent("Ada")
 	w.schedule(agent)

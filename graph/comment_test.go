@@ -32,6 +32,7 @@ func (w *world) comment(task string, more map[string]any) (commentAnswer, string
 
 // A comment that wakes no assignee says so, why, and what to do (SPEC S3.8, S5.2).
 func TestACommentSaysWhyItWakesNobody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, ben := w.agent("Ada"), w.agent("Ben")
 	office := func(of string, more map[string]any) string {
@@ -102,6 +103,7 @@ func TestACommentSaysWhyItWakesNobody(t *testing.T) {
 
 // An agent that mentions itself hears that nobody is woken by that, and why, beside what is said of the assignee.
 func TestAnAgentThatMentionsItselfHearsWhyItIsNotWoken(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, ben := w.agent("Ada"), w.agent("Ben")
 	for name, c := range map[string]struct {
@@ -139,6 +141,7 @@ func TestAnAgentThatMentionsItselfHearsWhyItIsNotWoken(t *testing.T) {
 
 // A user's id that names a token would be shown as that token's doing.
 func TestAUsersIdIsNoTokens(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("Ada")
 	task := w.newTask("Work", map[string]any{"assigneeId": agent}).Task.ID

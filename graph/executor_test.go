@@ -29,6 +29,7 @@ func pull(queue string, lease time.Duration, command *model.CommandExecutorInput
 }
 
 func TestAPullExecutorIsMappedWithWhatItsWorkersRun(t *testing.T) {
+	t.Parallel()
 	in := pull("gpu", time.Minute, command(func(c *model.CommandExecutorInput) {
 		c.Environment = []*model.NameValueInput{{Name: "API_KEY", Value: new("hunter2")}}
 	}).Command)
@@ -62,6 +63,7 @@ func TestAPullExecutorIsMappedWithWhatItsWorkersRun(t *testing.T) {
 }
 
 func TestAnExecutorInputBecomesASpecWithSealedValues(t *testing.T) {
+	t.Parallel()
 	holder := xid.New("agt")
 	in := command(func(c *model.CommandExecutorInput) {
 		c.WorkingDirectory = new("/srv/work")
@@ -86,6 +88,7 @@ func TestAnExecutorInputBecomesASpecWithSealedValues(t *testing.T) {
 }
 
 func TestAPresetNeedsNoArguments(t *testing.T) {
+	t.Parallel()
 	for _, argv := range [][]string{nil, {"/opt/claude", "--model", "opus"}} {
 		spec, err := executorSpec(command(func(c *model.CommandExecutorInput) { c.Preset, c.Argv = new("claude"), argv }), []string{"executor"}, "agt_1", labelSealer{})
 		if err != nil || spec.Command.Preset != "claude" || !slices.Equal(spec.Command.Argv, argv) || *executorOf(spec).(*model.CommandExecutor).Preset != "claude" {
@@ -95,6 +98,7 @@ func TestAPresetNeedsNoArguments(t *testing.T) {
 }
 
 func TestAnACPExecutorBecomesASpecAndIsCheckedLikeACommand(t *testing.T) {
+	t.Parallel()
 	holder := xid.New("agt")
 	in := func(change func(*model.AcpExecutorInput)) *model.ExecutorInput {
 		a := &model.AcpExecutorInput{Argv: []string{"gemini", "--acp"}, WorkingDirectory: "/srv/work", Timeout: time.Minute, Permissions: domain.AcpPermissionPolicyReadOnly,
@@ -125,6 +129,7 @@ func TestAnACPExecutorBecomesASpecAndIsCheckedLikeACommand(t *testing.T) {
 }
 
 func TestAnHTTPExecutorBecomesASpecAndIsChecked(t *testing.T) {
+	t.Parallel()
 	holder := xid.New("agt")
 	in := func(change func(*model.HTTPExecutorInput)) *model.ExecutorInput {
 		h := &model.HTTPExecutorInput{URL: "https://agents.example.com/run", Timeout: time.Minute, Secret: new("a secret of 17 by"),
@@ -162,6 +167,7 @@ func TestAnHTTPExecutorBecomesASpecAndIsChecked(t *testing.T) {
 }
 
 func TestAnEchoExecutorIsMappedAndNoneStaysNone(t *testing.T) {
+	t.Parallel()
 	spec, err := executorSpec(&model.ExecutorInput{Echo: &model.EchoExecutorInput{Delay: time.Second}}, nil, "agt_1", nil)
 	if err != nil || spec.Echo.Delay != time.Second || spec.Kind() != domain.ExecutorEcho {
 		t.Errorf("got %+v, %v", spec, err)
@@ -172,6 +178,7 @@ func TestAnEchoExecutorIsMappedAndNoneStaysNone(t *testing.T) {
 }
 
 func TestWhatIsWrongWithAnExecutorIsNamed(t *testing.T) {
+	t.Parallel()
 	env := func(pairs ...string) func(*model.CommandExecutorInput) {
 		return func(c *model.CommandExecutorInput) {
 			for i := 0; i < len(pairs); i += 2 {
@@ -223,6 +230,7 @@ func TestWhatIsWrongWithAnExecutorIsNamed(t *testing.T) {
 }
 
 func TestASecretIsInNoErrorOfAnExecutor(t *testing.T) {
+	t.Parallel()
 	in := command(func(c *model.CommandExecutorInput) {
 		c.Environment = []*model.NameValueInput{{Name: "A-B", Value: new("hunter2\x00")}}
 	})
@@ -232,6 +240,7 @@ func TestASecretIsInNoErrorOfAnExecutor(t *testing.T) {
 }
 
 func TestTheDigestOfAnInput(t *testing.T) {
+	t.Parallel()
 	input := func(key, name, variable, value string) model.CreateAgentInput {
 		return model.CreateAgentInput{Name: name, IdempotencyKey: &key, Executor: command(func(c *model.CommandExecutorInput) {
 			c.Environment = []*model.NameValueInput{{Name: variable, Value: &value}}
@@ -257,6 +266,7 @@ func TestTheDigestOfAnInput(t *testing.T) {
 }
 
 func TestTriggersHaveExactlyOneMember(t *testing.T) {
+	t.Parallel()
 	good := []*model.TriggerSpecInput{{Schedule: &model.ScheduleSpecInput{Cron: "0 9 * * *"}}, {Manual: &model.ManualSpecInput{Enabled: new(false)}}}
 	specs, _, err := new(Resolver).triggerSpecs(good)
 	if err != nil || specs[0].Cron != "0 9 * * *" || !specs[0].Enabled || specs[1].Kind != domain.TriggerKindManual || specs[1].Enabled {
@@ -270,6 +280,7 @@ func TestTriggersHaveExactlyOneMember(t *testing.T) {
 }
 
 func TestVariablesOfAManualFire(t *testing.T) {
+	t.Parallel()
 	got, err := domain.ProvidedValues(map[string]any{"branch": "main", "n": 3, "on": true, "none": nil, "list": []any{"a"}})
 	if want := map[string]string{"branch": "main", "n": "3", "on": "true", "none": "null", "list": `["a"]`}; err != nil || !maps.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)

@@ -7,6 +7,7 @@ import (
 )
 
 func TestAnExecutorIsTestedWithTheRecordItComesFrom(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("Ada")
 	test := func(id string) (string, string) {
@@ -41,6 +42,7 @@ func TestAnExecutorIsTestedWithTheRecordItComesFrom(t *testing.T) {
 }
 
 func TestWhatAWakeTellsItsAgentIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("Ada")
 	wake := func(n int) string {

@@ -46,7 +46,7 @@ func (w *world) serve(known callers, tokens context.Context) *httptest.Server {
 	}})
 	ts := httptest.NewServer(api)
 	w.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := api.Shutdown(ctx); err != nil {
 			w.t.Error(err)
@@ -122,6 +122,7 @@ INSERT INTO run_events (seq, kind, attempt, data, workspace_id, run_id) SELECT e
 
 // Rows are read once for all who watch a run: 200 take no more statements than one. Each is sent each event once, in order.
 func TestManyWatchersOfARunShareItsReads(t *testing.T) {
+	t.Parallel()
 	const steps = 10
 	watch := func(sockets, each int) (statements int64) {
 		w := newCountedWorld(t)
@@ -177,6 +178,7 @@ func TestManyWatchersOfARunShareItsReads(t *testing.T) {
 
 // What one watcher wrote is sent to others only where they see the same.
 func TestWatchersWithOtherRightsAreSentTheirOwn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("Ada")
 	token, err := w.store.CreateToken(t.Context(), store.NewToken{Name: "the owner's", Prefix: "rse_", Digest: "digest", Scopes: []domain.TokenScope{domain.TokenScopeAdmin}})
@@ -206,6 +208,7 @@ func TestWatchersWithOtherRightsAreSentTheirOwn(t *testing.T) {
 
 // Watchers of one run whose token ends are cut off with 4403, and the run is not read for them any more.
 func TestTheEndOfATokenEndsItsStreams(t *testing.T) {
+	t.Parallel()
 	w := newCountedWorld(t)
 	run := w.wake(w.agent("Ada"))
 	tokens, revoke := context.WithCancel(t.Context())
@@ -225,6 +228,7 @@ func TestTheEndOfATokenEndsItsStreams(t *testing.T) {
 
 // Who comes late, or again with a cursor, is sent what is stored from there on, then what comes, like those who stayed.
 func TestLateWatchersCatchUpAndThenShare(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.wake(w.agent("Ada"))
 	ts := w.serve(callers{"owner": auth.Local()}, t.Context())

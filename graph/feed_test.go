@@ -310,6 +310,7 @@ func (w *feedWorld) tells(do func()) []string {
 // Every act that comes through the API is told in the feed, by whom and with details for programs; one that is repeated since its
 // answer was lost is told once. A mutation that the table does not have fails the test: decide what the feed tells of it.
 func TestTheFeedTellsOfEveryMutation(t *testing.T) {
+	t.Parallel()
 	schema := graph.NewExecutableSchema(graph.Config{}).Schema()
 	listed := map[string]bool{}
 	for _, a := range acts {
@@ -365,6 +366,7 @@ func takesKey(schema *ast.Schema, mutation string) bool {
 
 // Who acts by a token is named, also where a workspace's token is made or ended, and what an entry is about has a type.
 func TestWhatTheNewEntriesAreAbout(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.must("createProject", "__typename", map[string]any{"workspaceId": w.workspace, "name": "Site"})
 	w.must("createWorkflow", "__typename", map[string]any{"workspaceId": w.workspace, "name": "Flow", "steps": []any{map[string]any{"name": "To do", "state": "TODO"}}})

@@ -37,6 +37,7 @@ func quoted(members []string) string {
 
 // The documentation lists every code with its details, as the program writes them, and says what each detail means.
 func TestTheDocumentationOfTheFeedIsTrue(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(feedDoc)
 	if err != nil {
 		t.Fatal(err)

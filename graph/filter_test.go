@@ -15,6 +15,7 @@ import (
 
 // An empty list in a filter lets nothing through; one that is absent or null lets all through.
 func TestAnEmptyListInAFilterLetsNothingThrough(t *testing.T) {
+	t.Parallel()
 	w := newPagedWorld(t)
 	for name, c := range map[string]struct{ field, list string }{
 		"state of tasks":     {"tasks", "state"},
@@ -52,6 +53,7 @@ func TestAnEmptyListInAFilterLetsNothingThrough(t *testing.T) {
 
 // Null in a filter asks for what has none, and absent for nothing.
 func TestNullInAFilterAsksForWhatHasNone(t *testing.T) {
+	t.Parallel()
 	w := newPagedWorld(t)
 	w.sql(`UPDATE tasks SET assignee_id = $1 WHERE right(id, 1) IN ('1', '2')`, w.agent)
 	w.sql(`UPDATE runs SET task_id = NULL WHERE right(id, 1) = '3'`)
@@ -86,6 +88,7 @@ func TestNullInAFilterAsksForWhatHasNone(t *testing.T) {
 
 // What a caller without READ does not see of a type it does not see through an interface of it.
 func TestNarrowTokensSeeNoMoreThroughInterfaces(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("Ada")
 	task := w.newTask("Work", map[string]any{"assigneeId": agent}).Task.ID
@@ -114,6 +117,7 @@ func TestNarrowTokensSeeNoMoreThroughInterfaces(t *testing.T) {
 // What an agent names as a blocker of a child it does not read by that, nor what became a blocker of its task while its run was at work:
 // its token reads its task, that one's children, parent and the blockers that it had before the run began, and no other.
 func TestRunTokensReadOnlyTasksLinkedWithTheirOwn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("Ada")
 	parent, foreign := w.newTask("Parent", nil).Task.ID, w.newTask("Foreign", map[string]any{"description": "secret plans"}).Task.ID
@@ -174,6 +178,7 @@ func TestRunTokensReadOnlyTasksLinkedWithTheirOwn(t *testing.T) {
 // What an agent names as a blocker of a subtask that it makes, it does not read in the subtask's run either; a sibling it does,
 // since its parent's run could, and so does another agent, and whoever a person linked the tasks for.
 func TestAnAgentDoesNotReadWhatItNamedAsABlocker(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, ben := w.agent("Ada"), w.agent("Ben")
 	foreign := w.newTask("Foreign", map[string]any{"description": "secret plans"}).Task.ID

@@ -4,6 +4,7 @@ import "testing"
 
 // Fires that wait for one without work are evidence, and each names what holds it.
 func TestFiresThatWaitAreShownThroughTheAPI(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	var made struct {

@@ -34,6 +34,7 @@ func (w *world) heavyFires(routine string) []heavyFire {
 
 // SPEC S4.7: one task in the hidden workflow, linked, and one TASK_ASSIGNED.
 func TestAHeavyRoutineMakesATaskAndTellsItsAssignee(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada := w.agent("Ada")
 	long := strings.Repeat("long ", 100)
@@ -79,6 +80,7 @@ func TestAHeavyRoutineMakesATaskAndTellsItsAssignee(t *testing.T) {
 }
 
 func TestATemplateIsKeptChangedAndTakenAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada := w.agent("Ada")
 	r := w.routine(ada, map[string]any{"taskTemplate": map[string]any{"title": "Review", "requiresApproval": true}})

@@ -16,6 +16,7 @@ import (
 // An executor names programs, addresses and secrets: who may only operate, or is an agent, sets none and clears none, in
 // whatever form it is sent, and nothing of the call is done.
 func TestOnlyADMINSetsOrClearsAnExecutor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("Ada")
 	task := w.newTask("Work", map[string]any{"assigneeId": agent, "executor": map[string]any{"echo": map[string]any{}}})
@@ -103,6 +104,7 @@ func (w *world) sealedOf(table, column, id string) string {
 // Changing one field of an executor keeps the secrets that the input says to keep, wherever an executor stands, and the
 // payload lists those that are gone.
 func TestSecretsAreKeptByNameAndRemovalsAreListed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	type answer struct {
 		RemovedSecrets []string
@@ -177,6 +179,7 @@ func TestSecretsAreKeptByNameAndRemovalsAreListed(t *testing.T) {
 
 // A record that is made has nothing stored, whatever key the call is repeated with.
 func TestANewRecordKeepsNoSecrets(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for range 2 {
 		out := w.createAgent("Ada", map[string]any{"idempotencyKey": "k", "executor": map[string]any{"command": map[string]any{"argv": []string{"a"}, "environment": []any{map[string]any{"name": "A", "keep": true}}}}})

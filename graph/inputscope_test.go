@@ -76,6 +76,7 @@ func requiredScopes(list ast.DirectiveList) string {
 // Every field of every input is in a table that a person has looked at, with the scope it needs and what it names; what names
 // a program, an address or a secret needs ADMIN by whatever way it is reached.
 func TestEveryInputFieldNeedsTheScopeOfTheTable(t *testing.T) {
+	t.Parallel()
 	const file = "testdata/inputscopes.txt"
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -128,6 +129,7 @@ func TestEveryInputFieldNeedsTheScopeOfTheTable(t *testing.T) {
 
 // A field that needs a scope of its own has no default, which would be there though nobody sent it.
 func TestNoGuardedInputFieldHasADefault(t *testing.T) {
+	t.Parallel()
 	guarded := 0
 	for _, d := range publicSchema().Types {
 		for _, f := range d.Fields {

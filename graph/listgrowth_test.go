@@ -83,6 +83,7 @@ func listsThatGrow() []listed {
 // TestAListReadsWhatItShowsHoweverLongTheHistory counts the rows that the statements of each list read, those that a filter
 // throws away included, with a history and with one ten times as long. `make test-lists` does it at a million ended runs.
 func TestAListReadsWhatItShowsHoweverLongTheHistory(t *testing.T) {
+	t.Parallel()
 	short, long := 2_000, 20_000
 	if os.Getenv("ROUSE_LISTS_FULL") != "" {
 		short, long = 100_000, 1_000_000

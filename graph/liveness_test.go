@@ -79,6 +79,7 @@ func (w *world) schedule(agent string) string {
 }
 
 func TestLoopLivenessThroughTheAPI(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	t.Run("AC-OFFICE-LOOP-LIVENESS-004.13 an empty workspace", func(t *testing.T) {
 		got := w.liveness()
@@ -134,6 +135,7 @@ VALUES ('run_01k00000000000000000000000', $1, $2, 'cau', 'taskless', 'USER', 'EV
 }
 
 func TestLoopLivenessTakesNoArguments(t *testing.T) {
+	t.Parallel()
 	t.Run("AC-OFFICE-LOOP-LIVENESS-004.14 no caller can change a threshold, the window or the cap", func(t *testing.T) {
 		types := graph.NewExecutableSchema(graph.Config{}).Schema().Types
 		if args := types["Workspace"].Fields.ForName("loopLiveness").Arguments; len(args) != 0 {
@@ -153,6 +155,7 @@ func TestLoopLivenessTakesNoArguments(t *testing.T) {
 }
 
 func TestLoopLivenessThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sql(`ALTER TABLE attempt_leases RENAME TO hidden`)
 	t.Run("AC-OFFICE-LOOP-LIVENESS-004.10 C102 the input is named, and the rest of the workspace answers", func(t *testing.T) {
@@ -185,6 +188,7 @@ func TestLoopLivenessThatCannotBeRead(t *testing.T) {
 }
 
 func TestAVerdictThatCannotBeReadEndsItsStream(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sql(`ALTER TABLE attempt_leases RENAME TO hidden`)
 	why := make(chan error, 1)
@@ -200,6 +204,7 @@ func TestAVerdictThatCannotBeReadEndsItsStream(t *testing.T) {
 }
 
 func TestLoopLivenessIsFollowed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	next := w.Subscribe(t.Context(), `subscription($w: ID!) { loopLivenessChanged(workspaceId: $w) { verdict triggers { rows { trigger { id } condition } } } }`, map[string]any{"w": w.workspace})
 	verdict := func() string {
@@ -233,6 +238,7 @@ func TestLoopLivenessIsFollowed(t *testing.T) {
 }
 
 func TestCountersThroughTheAPI(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.wake(w.agent("worker"))
 	type counters struct {
@@ -273,6 +279,7 @@ func TestCountersThroughTheAPI(t *testing.T) {
 }
 
 func TestATraceHasEveryHop(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("worker")
 	w.schedule(agent)

@@ -12,6 +12,7 @@ import (
 // TestTheFirstPageOfALongListCostsWhatItShows is C231: the first 50 of 100,000 runs touch hardly more pages than the first
 // 50 of 1,000. How long it takes is logged, and in docs/performance.md.
 func TestTheFirstPageOfALongListCostsWhatItShows(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.db.SetMaxOpenConns(1) // whose numbers can be flushed
 	agent := w.agent("Ada")

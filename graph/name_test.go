@@ -7,6 +7,7 @@ import (
 
 // A name has 200 characters, however many bytes they take.
 func TestNamesOf200CharactersOfFourBytesAreKept(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	most := strings.Repeat("😀", 199)
 	agent, task := w.agent("Ada"), w.newTask("Build", nil).Task.ID
@@ -68,6 +69,7 @@ func TestNamesOf200CharactersOfFourBytesAreKept(t *testing.T) {
 
 // What else names somebody or something is one line as well.
 func TestWhatNamesSomebodyIsOneLine(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const bad = "Ada\x1b[31m"
 	agent, task := w.agent("Ada"), w.newTask("Build", nil).Task.ID

@@ -13,6 +13,7 @@ import (
 
 // Every field of every type but the roots has a line that says who sees it, and no line is left of one that is gone.
 func TestEveryFieldSaysWhoSeesIt(t *testing.T) {
+	t.Parallel()
 	s := publicSchema()
 	left := map[string]bool{}
 	for name := range fieldScopes {
@@ -47,6 +48,7 @@ func TestEveryFieldSaysWhoSeesIt(t *testing.T) {
 // What only READ sees is beyond the border by every way that leads there: by its type, by interfaces and in unions; and so is what
 // nobody has decided about.
 func TestTheBorderOfNarrowTokensFailsClosed(t *testing.T) {
+	t.Parallel()
 	s := publicSchema()
 	callers := map[string]auth.Principal{"RUN": {Kind: auth.KindRun, WorkspaceID: "wsp_1"}, "EXECUTE": {Kind: auth.KindToken, WorkspaceID: "wsp_1", Scopes: []domain.TokenScope{domain.TokenScopeExecute}}}
 	for scope, caller := range callers {

@@ -14,6 +14,7 @@ import (
 
 // The console's ten operations are the first that a person tries: each must be valid against the schema that is served.
 func TestTheConsolesOperationsAreValid(t *testing.T) {
+	t.Parallel()
 	schema := graph.NewSchema(graph.Resolver{}).Schema()
 	files, err := fs.Glob(console.Operations(), "*.graphql")
 	if err != nil || len(files) != 10 {

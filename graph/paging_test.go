@@ -224,6 +224,7 @@ func (p onePage) String() string {
 // Every connection of the schema gives, for every combination of first or last with after and before, what the algorithm of
 // Relay's cursor connections gives on the full list, ties in its order included.
 func TestEveryCombinationOfPageArgumentsGivesWhatRelaySays(t *testing.T) {
+	t.Parallel()
 	w := newPagedWorld(t)
 	rows, fields := w.connections(), connectionFields()
 	for name := range rows {
@@ -308,6 +309,7 @@ func (w *pagedWorld) wantAll(t *testing.T, row connectionRow, all onePage) {
 
 // A list is never ordered by a column that may be null, of which no comparison would be true.
 func TestNoOrderOfAListHasNulls(t *testing.T) {
+	t.Parallel()
 	w := newPagedWorld(t)
 	checked := 0
 	for name, rows := range w.connections() {
@@ -330,6 +332,7 @@ func TestNoOrderOfAListHasNulls(t *testing.T) {
 
 // A cursor whose row is gone stands for its place, and pageInfo tells what is there now.
 func TestACursorWhoseRowIsGoneStandsForItsPlace(t *testing.T) {
+	t.Parallel()
 	w := newPagedWorld(t)
 	row := w.connections()["Workspace.agents"][3] // by the instant they were made, with ties
 	all := w.page("agents", row, "")

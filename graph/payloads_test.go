@@ -12,6 +12,7 @@ import (
 
 // What waits for the next pass alone says so while there is nobody to make one, since when, and what to do.
 func TestWithoutASchedulerARunWaitsForOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("idle")
 	run := w.wakeRun(agent)
@@ -51,6 +52,7 @@ func TestWithoutASchedulerARunWaitsForOne(t *testing.T) {
 
 // Each way in which a fire is dropped names what holds it, or why, and the counters know the reason.
 func TestEveryDroppedFireSaysWhy(t *testing.T) {
+	t.Parallel()
 	type dropped struct {
 		Status        string
 		SkipReason    *string
@@ -138,6 +140,7 @@ const wakeFields = `{ id status source resends run { id } }`
 
 // A move that ends a task lists the wakes that end with it.
 func TestTheEndOfATaskListsWhatItCancels(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	task := w.newTask("Build", map[string]any{"assigneeId": w.agent("Ada")})
 	var out struct {
@@ -151,6 +154,7 @@ func TestTheEndOfATaskListsWhatItCancels(t *testing.T) {
 
 // A change of a budget lists the alerts that it sends, the agents that it resumes, and what they are sent again.
 func TestABudgetListsWhatItResumesAndSendsAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("Ada")
 	boss := w.createAgent("Boss", map[string]any{"role": "COORDINATOR"})
@@ -205,6 +209,7 @@ func TestABudgetListsWhatItResumesAndSendsAgain(t *testing.T) {
 
 // A change of a budget and of an executor lists the runs that are due by it.
 func TestAChangeListsTheRunsThatItMakesDue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	type due struct {
 		DueRuns     []struct{ ID string }
@@ -239,6 +244,7 @@ func TestAChangeListsTheRunsThatItMakesDue(t *testing.T) {
 
 // The slots that were due before a trigger's change are listed with it.
 func TestATriggersChangeListsTheSlotsThatWereDue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"triggers": []any{scheduled("* * * * *", "UTC")}})
 	w.down(r.Triggers[0].ID, 2*time.Minute)
@@ -263,6 +269,7 @@ func TestATriggersChangeListsTheSlotsThatWereDue(t *testing.T) {
 // A run that waits for a worker lets go of its task when it is cancelled, or its agent removed: what waited for the task is
 // sent again, and listed.
 func TestWhatLetsGoOfATaskListsWhatIsSentAgain(t *testing.T) {
+	t.Parallel()
 	for _, act := range []string{"cancelRun", "deleteAgent"} {
 		t.Run(act, func(t *testing.T) {
 			w := newWorld(t)

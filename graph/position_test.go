@@ -34,6 +34,7 @@ func (w *world) stream(run, after string, logs bool) (items, cursors []string) {
 
 // Whoever has read the log, or the events, goes on from any line or event with exactly what follows it in the stream of both.
 func TestALineOfTheLogResumesTheStream(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.wake(w.agent("Ada"))
 	w.start()

@@ -26,6 +26,7 @@ func (w *world) previewed(input map[string]any) previewAnswer {
 
 // A template names its values as often as it likes: what is taken and what comes of it are bounded.
 func TestADryRunOfATemplateIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	render := func(input map[string]any) (shownPreview, int) {
 		t.Helper()
@@ -63,6 +64,7 @@ func TestADryRunOfATemplateIsBounded(t *testing.T) {
 
 // The task of a fire obeys the rules of tasks, so that whatever may be done with a task may be done with it.
 func TestTheTaskOfAHeavyFireIsATaskLikeAnyOther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"name": "Nightly", "taskTemplate": map[string]any{"title": "{{t}}", "description": strings.Repeat("{{a}}", 4000)}})
 	fire := map[string]any{"routineId": r.ID, "variables": map[string]any{"a": strings.Repeat("é", 15_000), "t": ""}}
@@ -84,6 +86,7 @@ func TestTheTaskOfAHeavyFireIsATaskLikeAnyOther(t *testing.T) {
 
 // A task whose texts broke the rules before there were any can be changed in whatever else it has.
 func TestAChangeOfATaskIsNotRefusedForWhatItLeavesAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	task := w.newTask("Build", nil).Task.ID
 	w.sql(`UPDATE tasks SET title = '', description = repeat('x', 100000) WHERE id = $1`, task)
@@ -106,6 +109,7 @@ func TestAChangeOfATaskIsNotRefusedForWhatItLeavesAlone(t *testing.T) {
 
 // What fireRoutine refuses, its preview refuses in the same words.
 func TestAPreviewRefusesWhatTheFireWould(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada := w.agent("Ada")
 	r, other := w.routine(ada, map[string]any{"description": "{{note}}"}), w.routine(ada, map[string]any{"triggers": []any{scheduled("* * * * *", "UTC")}})
@@ -131,6 +135,7 @@ func TestAPreviewRefusesWhatTheFireWould(t *testing.T) {
 // A fire that names a trigger of another routine, of this workspace or not, is refused, and its preview learns nothing of
 // that trigger.
 func TestAPreviewBorrowsNoZoneFromAnothersTrigger(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada := w.agent("Ada")
 	r := w.routine(ada, map[string]any{"description": "{{datetime}}", "triggers": []any{scheduled("* * * * *", "Asia/Tokyo")}})
@@ -149,6 +154,7 @@ func TestAPreviewBorrowsNoZoneFromAnothersTrigger(t *testing.T) {
 
 // A preview whose times would leave what an instant can be ends before, and the inputs take no such instant.
 func TestAPreviewEndsWithYear9999(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var out struct {
 		NextFireTimes struct {

@@ -67,6 +67,7 @@ const wakesOfRun = `query($id: ID!) { run(id: $id) { wakeupRequests(first: 100) 
 	... on ApprovalWakeup { note approval { question } } ... on CommentWakeup { comment { body } } ... on RoutineWakeup { text variables } } } } } } }`
 
 func TestWhatAPromptCutsOfItsWakesCanBeReadWhole(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("Ada")
 	approval := xid.New("apr")
@@ -84,6 +85,7 @@ func TestWhatAPromptCutsOfItsWakesCanBeReadWhole(t *testing.T) {
 }
 
 func TestAPromptHasInstructionsWholeAtTheirLongest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	made := w.createAgent("Ada", map[string]any{"executor": map[string]any{"echo": map[string]any{}}, "instructions": long("the instructions", 64<<10-len(long("the instructions", 0)))})
 	if made.CreateAgent.Agent == nil {
@@ -95,6 +97,7 @@ func TestAPromptHasInstructionsWholeAtTheirLongest(t *testing.T) {
 }
 
 func TestWhatAPromptCutsOfItsTaskCanBeReadWhole(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("Ada")
 	task := w.newTask("Long", map[string]any{"description": long("the description", 63<<10)}).Task.ID
@@ -143,6 +146,7 @@ func TestWhatAPromptCutsOfItsTaskCanBeReadWhole(t *testing.T) {
 }
 
 func TestWhatAPromptCutsOfItsRoutineCanBeReadWhole(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("Ada")
 	r := w.routine(agentID, map[string]any{"description": "{{what}} " + long("the text", 20<<10)})

@@ -59,6 +59,7 @@ func (w *world) wakeUnrouted(agent string) store.Made {
 }
 
 func TestRunsAndRequestsSayWhyTheyWait(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	live := w.wakeRun(agent)
@@ -121,10 +122,11 @@ type stats struct {
 }
 
 func TestQueueNumbersAreStreamedAtEachChange(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("echo")
 	const numbers = `{ claimable held retrying claimed finishedLastHour failedLastHour oldestClaimableAge waitP50 waitP99 at }`
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	stream := w.Subscribe(ctx, `subscription($id: ID!) { queueStats(workspaceId: $id) `+numbers+` }`, map[string]any{"id": w.workspace})
 	var got struct{ QueueStats stats }

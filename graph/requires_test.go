@@ -34,6 +34,7 @@ func token(scopes ...domain.TokenScope) auth.Principal {
 }
 
 func TestCallersMayDoWhatTheirScopesAllow(t *testing.T) {
+	t.Parallel()
 	const (
 		read   = `{ process { version startedAt } }`
 		create = `mutation { createWorkspace(input: {name: "x"}) { userErrors { code } } }`
@@ -92,6 +93,7 @@ func codeOf(errs gqlerror.List) string {
 }
 
 func TestInstantsAreWrittenInUTCWithMilliseconds(t *testing.T) {
+	t.Parallel()
 	var out struct{ Process struct{ StartedAt string } }
 	client(t, auth.Local()).Do(context.Background(), `{ process { startedAt } }`, nil, &out)
 	if out.Process.StartedAt != "2026-04-25T09:00:00.000Z" {

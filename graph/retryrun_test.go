@@ -10,6 +10,7 @@ import (
 
 // S8.7: the answer of a retry shows the run that does the work, routed, and the wakeups that were sent again.
 func TestARunIsRetriedAndTheAnswerShowsWhatBecameOfIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.wake(w.agent("Ada"))
 	type retried struct {

@@ -99,6 +99,7 @@ func (w *world) down(trigger string, d time.Duration) {
 }
 
 func TestARoutineIsChangedFieldByFieldAndItsRunsKeepTheirSnapshot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, bob := w.agent("Ada"), w.agent("Bob")
 	r := w.routine(ada, map[string]any{"name": "Daily", "description": "Look at {{branch}}."})
@@ -167,6 +168,7 @@ func TestARoutineIsChangedFieldByFieldAndItsRunsKeepTheirSnapshot(t *testing.T) 
 
 // SPEC S4.1, S4.3, S4.4: paused, without nextFireAt; resuming goes on from now.
 func TestAPausedRoutineDoesNotFireAndGoesOnFromNow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"triggers": []any{scheduled("*/5 * * * *", "UTC")}})
 	id := map[string]any{"routineId": r.ID}
@@ -209,6 +211,7 @@ func TestAPausedRoutineDoesNotFireAndGoesOnFromNow(t *testing.T) {
 
 // SPEC S4.1: ARCHIVED is terminal and switches the triggers off.
 func TestAnArchivedRoutineIsRetiredForGood(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"triggers": []any{scheduled("* * * * *", "UTC")}})
 	id := map[string]any{"routineId": r.ID}
@@ -233,6 +236,7 @@ func TestAnArchivedRoutineIsRetiredForGood(t *testing.T) {
 }
 
 func TestADeletedRoutineIsGoneAndItsHistoryIsNot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"triggers": []any{scheduled("* * * * *", "UTC")}})
 	w.down(r.Triggers[0].ID, 0)
@@ -275,6 +279,7 @@ func TestADeletedRoutineIsGoneAndItsHistoryIsNot(t *testing.T) {
 }
 
 func TestTriggersAreAddedChangedAndDeleted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), nil)
 	if r.ScheduleState != "UNSCHEDULED_NO_TRIGGER" {
@@ -361,6 +366,7 @@ func TestTriggersAreAddedChangedAndDeleted(t *testing.T) {
 
 // SPEC S4.3: an edit loses no slot and goes on from now.
 func TestASlotThatIsDueFiresBeforeItsExpressionChanges(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"triggers": []any{scheduled("* * * * *", "UTC")}})
 	w.down(r.Triggers[0].ID, 2*time.Minute)
@@ -381,6 +387,7 @@ func TestASlotThatIsDueFiresBeforeItsExpressionChanges(t *testing.T) {
 
 // SPEC S4.10: the next slots, with those that a clock change removes or repeats.
 func TestSchedulesArePreviewed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	type preview struct {
 		Times       []string
@@ -411,6 +418,7 @@ func TestSchedulesArePreviewed(t *testing.T) {
 }
 
 func TestUpcomingFiresOfAWorkspaceComeSoonestFirst(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada := w.agent("Ada")
 	hourly := w.routine(ada, map[string]any{"triggers": []any{scheduled("0 * * * *", "UTC")}})
@@ -467,6 +475,7 @@ type shownPreview struct {
 
 // SPEC S4.8, S4.10: a template rendered dry.
 func TestTemplatesAreRenderedDry(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var out struct{ A, B, C shownPreview }
 	w.Do(t.Context(), `{
@@ -488,6 +497,7 @@ func TestTemplatesAreRenderedDry(t *testing.T) {
 
 // SPEC S4.10: the dry run of a fire.
 func TestAFireIsPreviewedAndNothingIsWritten(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"name": "Scan", "description": "Scan {{branch}} {{date}}", "variables": []any{
 		map[string]any{"name": "branch", "required": true}, map[string]any{"name": "depth", "type": "NUMBER", "default": "3"}}})

@@ -154,6 +154,7 @@ func (w *world) describe(r shownRoutine, before int) string {
 // of it. The document is the expectation: `go test ./graph -run Cell -update` writes it anew, to be read before it is kept.
 // SPEC S4.4, S4.5, S4.6: every cell of policy, catch-up and situation.
 func TestEveryCellOfPolicyCatchUpAndSituationIsAsTheDocumentSays(t *testing.T) {
+	t.Parallel()
 	const document, begin, end = "../docs/routines.md", "<!-- table: written by go test ./graph -run Cell -update -->\n", "<!-- end of table -->\n"
 	w := newWorld(t)
 	var table strings.Builder

@@ -132,6 +132,7 @@ func labels(items []model.RunStreamItem) []string {
 }
 
 func TestEventsAndLinesComeStoredThenLiveEachOnceInOrder(t *testing.T) {
+	t.Parallel()
 	for _, batch := range []int{1, 2, 3, 200} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHistory()
@@ -160,6 +161,7 @@ func TestEventsAndLinesComeStoredThenLiveEachOnceInOrder(t *testing.T) {
 }
 
 func TestAStreamGoesOnFromTheCursorOfAnyItem(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHistory()
 		h.step(domain.RunEventKindCreated, domain.RunStatusQueued)
@@ -199,6 +201,7 @@ func TestAStreamGoesOnFromTheCursorOfAnyItem(t *testing.T) {
 }
 
 func TestALostSignalCostsOnePoll(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHistory()
 		h.step(domain.RunEventKindCreated, domain.RunStatusQueued)
@@ -217,6 +220,7 @@ func TestALostSignalCostsOnePoll(t *testing.T) {
 }
 
 func TestAClosedSignalLeavesThePoll(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHistory()
 		h.step(domain.RunEventKindCreated, domain.RunStatusQueued)
@@ -235,6 +239,7 @@ func TestAClosedSignalLeavesThePoll(t *testing.T) {
 }
 
 func TestAReadThatFailsIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHistory()
 		h.step(domain.RunEventKindFinished, domain.RunStatusFinished)
@@ -247,6 +252,7 @@ func TestAReadThatFailsIsTriedAgain(t *testing.T) {
 }
 
 func TestAReaderThatLagsIsToldWhereToGoOn(t *testing.T) {
+	t.Parallel()
 	brought := reads.LogPosition{Attempt: 1, Seq: 7}
 	for lines, want := range map[bool]position{
 		true:  {run: "run_1", event: 1},

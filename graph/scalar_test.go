@@ -23,6 +23,7 @@ type scalarField struct {
 // A value of another kind is refused and not turned into what nobody sent, wherever it stands: in the document, as a variable of
 // its own, and as a member of an input.
 func TestScalarsRefuseValuesOfAnotherKind(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("Ada")
 	task := w.newTask("Work", nil).Task.ID
@@ -126,7 +127,7 @@ func TestScalarsRefuseValuesOfAnotherKind(t *testing.T) {
 
 // isRefused says whether a subscription is refused. One that is taken would wait for news, and is given up.
 func (w *world) isRefused(operation string, variables map[string]any) bool {
-	ctx, giveUp := context.WithTimeout(w.t.Context(), 10*time.Second)
+	ctx, giveUp := context.WithTimeout(w.t.Context(), time.Minute)
 	defer giveUp()
 	_, errs := w.Subscribe(ctx, operation, variables)()
 	return len(errs) > 0 && ctx.Err() == nil
@@ -143,6 +144,7 @@ func sortedKeys[V any](m map[string]V) []string {
 
 // A member of an input by one variable for the whole input is held to the same.
 func TestMembersOfAnInputAreHeldToTheirScalars(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const create = `mutation($input: CreateTaskInput!) { createTask(input: $input) { task { id } userErrors { message } } }`
 	for name, c := range map[string]struct {
@@ -171,6 +173,7 @@ func TestMembersOfAnInputAreHeldToTheirScalars(t *testing.T) {
 
 // A cost without quotes is charged by its digits: workers of before report so.
 func TestADecimalWithoutQuotesIsTakenByItsDigits(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.agent("Ada")
 	for literal, want := range map[string]string{`0.1`: "0.100000", `12`: "12.000000", `"7.25"`: "7.250000"} {
@@ -187,6 +190,7 @@ func TestADecimalWithoutQuotesIsTakenByItsDigits(t *testing.T) {
 
 // A place is taken to the last byte: what is not what the API wrote is none, in every list and stream.
 func TestACursorWithMoreBehindItIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.wake(w.agent("Ada"))
 	w.newTask("Work", nil)

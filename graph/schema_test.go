@@ -16,6 +16,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func publicSchema() *ast.Schema { return NewExecutableSchema(Config{}).Schema() }
 
 func TestThePrintedSchemaIsTheGoldenOne(t *testing.T) {
+	t.Parallel()
 	const golden = "testdata/schema.graphql"
 	var out bytes.Buffer
 	formatter.NewFormatter(&out, formatter.WithIndent("  ")).FormatSchema(publicSchema())
@@ -35,12 +36,14 @@ func TestThePrintedSchemaIsTheGoldenOne(t *testing.T) {
 
 // This server does not send answers in parts, so nothing may say that it does.
 func TestTheSchemaPromisesNoPartsOfAnAnswer(t *testing.T) {
+	t.Parallel()
 	if s := publicSchema(); s.Directives["defer"] != nil || s.Directives["stream"] != nil || s.Directives["skip"] == nil {
 		t.Error("the directives are those of another server")
 	}
 }
 
 func TestEveryElementOfTheSchemaIsDescribed(t *testing.T) {
+	t.Parallel()
 	s := publicSchema()
 	check := func(name, description string) {
 		if len(strings.TrimSpace(description)) < 3 {
@@ -77,6 +80,7 @@ func TestEveryElementOfTheSchemaIsDescribed(t *testing.T) {
 }
 
 func TestEveryRootFieldNamesTheScopesItNeeds(t *testing.T) {
+	t.Parallel()
 	s := publicSchema()
 	for _, root := range []*ast.Definition{s.Query, s.Mutation, s.Subscription} {
 		for _, f := range root.Fields {
@@ -88,6 +92,7 @@ func TestEveryRootFieldNamesTheScopesItNeeds(t *testing.T) {
 }
 
 func TestEveryMutationHasOneInputAndAPayloadWithUserErrors(t *testing.T) {
+	t.Parallel()
 	s := publicSchema()
 	for _, f := range s.Mutation.Fields {
 		if len(f.Arguments) != 1 || f.Arguments[0].Name != "input" || !f.Arguments[0].Type.NonNull {
@@ -101,6 +106,7 @@ func TestEveryMutationHasOneInputAndAPayloadWithUserErrors(t *testing.T) {
 }
 
 func TestEveryConnectionIsAPageWithABound(t *testing.T) {
+	t.Parallel()
 	for _, d := range publicSchema().Types {
 		for _, f := range d.Fields {
 			if strings.HasSuffix(f.Type.Name(), "Connection") && (f.Directives.ForName("page") == nil || f.Arguments.ForName("first") == nil) {

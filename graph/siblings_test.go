@@ -27,6 +27,7 @@ func respond(t *testing.T, kind ast.Operation, rows ent.Value) *loaders {
 }
 
 func TestWhatBelongsToThePagesRowsIsReadAtOnce(t *testing.T) {
+	t.Parallel()
 	queued := func(id, agent xid.ID) *ent.Run {
 		return &ent.Run{ID: id, AgentID: agent, Status: domain.RunStatusQueued}
 	}
@@ -51,6 +52,7 @@ func TestWhatBelongsToThePagesRowsIsReadAtOnce(t *testing.T) {
 
 // A change reads its rows before and after it: what belongs to them is read when it is asked for, and not earlier.
 func TestAMutationReadsNothingAhead(t *testing.T) {
+	t.Parallel()
 	l := respond(t, ast.Mutation, []*ent.Run{{ID: "run_a", AgentID: "agt_a"}, {ID: "run_b", AgentID: "agt_b"}})
 	if got := l.agents.siblingsOf("agt_a").ids; !slices.Equal(got, []xid.ID{"agt_a"}) {
 		t.Errorf("%v are read at once", got)

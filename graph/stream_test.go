@@ -12,6 +12,7 @@ import (
 )
 
 func TestAPositionSurvivesItsCursor(t *testing.T) {
+	t.Parallel()
 	id := xid.New("run")
 	for _, want := range []position{
 		{run: id}, {run: id, event: 12}, {run: id, event: 3, line: reads.LogPosition{Attempt: 2, Seq: 1 << 40}},
@@ -31,6 +32,7 @@ func TestAPositionSurvivesItsCursor(t *testing.T) {
 }
 
 func TestForeignAndDamagedPositionsAreRefused(t *testing.T) {
+	t.Parallel()
 	id := xid.New("run")
 	for name, c := range map[string]ent.Cursor{
 		"a cursor of another run":       position{run: xid.New("run"), event: 1}.cursor(),
@@ -79,6 +81,7 @@ func FuzzStreamCursor(f *testing.F) {
 }
 
 func TestACursorOfAnotherOrderIsRefused(t *testing.T) {
+	t.Parallel()
 	id := xid.New("agt")
 	cursors := map[order]ent.Cursor{byID: {ID: id}, byText: {ID: id, Value: "name"}}
 	for made, c := range cursors {
@@ -97,6 +100,7 @@ func TestACursorOfAnotherOrderIsRefused(t *testing.T) {
 }
 
 func TestPageOfBoundsEveryList(t *testing.T) {
+	t.Parallel()
 	if p, err := pageOf(100, nil, nil, nil, nil); err != nil || *p.first != 25 || p.last != nil {
 		t.Errorf("without sizes: %+v, %v", p, err)
 	}
@@ -110,6 +114,7 @@ func TestPageOfBoundsEveryList(t *testing.T) {
 }
 
 func TestStoredObjectsAreRead(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{"": "null", "null": "null", "{}": "{}", `{"n": 12345678901234567890}`: `{"n":12345678901234567890}`} {
 		got, err := object(json.RawMessage(text))
 		out, _ := json.Marshal(got)

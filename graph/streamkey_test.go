@@ -14,6 +14,7 @@ import (
 
 // Texts are shared between those who would be sent the same, and between nobody else.
 func TestWhoSharesTheTextOfAnItem(t *testing.T) {
+	t.Parallel()
 	const query = `subscription A($run: ID!, $after: StreamCursor, $n: Int) { runUpdated(runId: $run, after: $after) { ...f } } fragment f on Run { wakeupRequests(first: $n) { totalCount } }`
 	read := []domain.TokenScope{domain.TokenScopeRead}
 	one, two := xid.New("wsp"), xid.New("wsp")

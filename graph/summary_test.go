@@ -8,6 +8,7 @@ import (
 )
 
 func TestWhatARoutineRemembersIsReadable(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agentID := w.agent("watcher")
 	var made struct {

@@ -65,6 +65,7 @@ func (w *world) newTask(title string, more map[string]any) taskOut {
 }
 
 func TestTasksWakeAndSayWhom(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, ben := w.agent("Ada"), w.agent("Ben")
 	made := w.newTask("Build", map[string]any{"assigneeId": ada, "idempotencyKey": "k"})
@@ -137,6 +138,7 @@ func TestTasksWakeAndSayWhom(t *testing.T) {
 }
 
 func TestATaskIsShownWhole(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, ben := w.agent("Ada"), w.agent("Ben")
 	var project struct {
@@ -191,6 +193,7 @@ func TestATaskIsShownWhole(t *testing.T) {
 
 // Nothing of a task crosses its workspace's border (SPEC S2).
 func TestTasksOfAnotherWorkspace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada := w.agent("Ada")
 	task := w.newTask("Mine", map[string]any{"assigneeId": ada}).Task.ID
@@ -224,6 +227,7 @@ func TestTasksOfAnotherWorkspace(t *testing.T) {
 }
 
 func TestParticipantsThatAreAbsentStayAsTheyAre(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, ben := w.agent("Ada"), w.agent("Ben")
 	task := w.newTask("Build", nil).Task.ID
@@ -251,6 +255,7 @@ func TestParticipantsThatAreAbsentStayAsTheyAre(t *testing.T) {
 }
 
 func TestParticipantsAreNotSetOverAChangeThatTheCallerDidNotSee(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada, ben := w.agent("Ada"), w.agent("Ben")
 	task := w.newTask("Build", nil).Task.ID
@@ -281,6 +286,7 @@ func TestParticipantsAreNotSetOverAChangeThatTheCallerDidNotSee(t *testing.T) {
 }
 
 func TestAnIntBeyond32BitsIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	task := w.newTask("Build", nil).Task.ID
 	const move = `mutation($revision: Int, $task: ID!) { moveTask(input: {taskId: $task, to: DONE, expectedRevision: $revision}) { task { state } } }`

@@ -25,6 +25,7 @@ func (w *world) createToken(input map[string]any) (tokenAnswer, string) {
 
 // A call for a token that is made again makes no second one. Its value is in the first answer alone, and the second says so.
 func TestATokenIsMadeOnceForAKey(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first, problems := w.createToken(map[string]any{"idempotencyKey": "k"})
 	if problems != "" || first.Token == nil || !strings.HasPrefix(*first.Token, "rse_") || first.Replayed || first.TokenMessage != nil {
@@ -65,6 +66,7 @@ func TestATokenIsMadeOnceForAKey(t *testing.T) {
 
 // acquireRun says whether it lends an attempt once more.
 func TestAcquireRunSaysThatItIsAReplay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.wake(w.pullAgent())
 	acquire := func(key any) (lease, replayed bool) {

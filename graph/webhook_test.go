@@ -22,6 +22,7 @@ const hookFields = `... on WebhookTrigger { id publicId path signingMode replayW
 
 // SPEC S4.9: secrets are encrypted at rest and shown once.
 func TestAWebhooksSecretIsShownOnceAndSealed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), nil)
 	var made struct {
@@ -88,6 +89,7 @@ func TestAWebhooksSecretIsShownOnceAndSealed(t *testing.T) {
 
 // SPEC S4.9: rotation.
 func TestASecretIsRotatedWithAnOverlap(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"triggers": []any{map[string]any{"webhook": map[string]any{"signingMode": "NONE"}}, map[string]any{"manual": map[string]any{}}}})
 	if r.ScheduleState != "EVENT_ONLY" {
@@ -141,6 +143,7 @@ func TestASecretIsRotatedWithAnOverlap(t *testing.T) {
 
 // S4.9: the sample command sends a value for each declared variable, and a shell reads it as it is meant.
 func TestASampleCommandSendsTheDeclaredVariables(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.routine(w.agent("Ada"), map[string]any{"description": "{{note}} {{branch}}", "variables": []any{
 		map[string]any{"name": "note", "type": "TEXT", "default": "it's \"$HOME\" `id` \\"},

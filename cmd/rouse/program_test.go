@@ -29,6 +29,10 @@ import (
 // binary is the built program.
 var binary string
 
+// A program that is built with the race detector waits for a second when it ends, for races that are found at that moment. Each of
+// hundreds would; this is enough for one that has nothing left to do.
+const raceVariable, raceExit = "GORACE", "atexit_sleep_ms=20"
+
 // buildFlags are what it is built with.
 var buildFlags []string
 
@@ -49,6 +53,11 @@ func buildAndRun(m *testing.M) int {
 	}
 	if zones := os.Getenv(zonesVariable); zones != "" {
 		return withoutZoneFiles(strings.Fields(zones))
+	}
+	err := os.Setenv(raceVariable, os.Getenv(raceVariable)+" "+raceExit)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	dir, err := os.MkdirTemp("", "rouse-program-")
 	if err != nil {

@@ -120,7 +120,7 @@ func (r *reader) open(shell string) *session {
 	}
 	s := &session{t: r.t, shell: shell, out: &transcript{}, done: make(chan struct{})}
 	s.cmd = r.command(append([]string{"sh", "-c", `cd "$HOME" && exec "$@"`, "sh"}, shells[shell]...)...)
-	s.cmd.Env = []string{"HOME=" + r.home, "PATH=" + r.home + ":" + binaries.Dir + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C.UTF-8"}
+	s.cmd.Env = []string{"HOME=" + r.home, "PATH=" + r.home + ":" + binaries.Dir + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C.UTF-8", raceVariable + "=" + raceExit}
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a terminal of the test's own stays out of it
 	if s.in, err = s.cmd.StdinPipe(); err != nil {

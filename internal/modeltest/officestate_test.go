@@ -39,7 +39,7 @@ const (
 // officeState reads the workspace's tasks, wakes and money, a line for each, and the ids of tasks and budgets in the order
 // of their numbers.
 func (w *place) officeState(ctx context.Context) (lines []string, tasks, budgets []xid.ID, err error) {
-	rows, err := w.db.QueryContext(ctx, officeQuery, w.workspace)
+	rows, err := w.readOffice.QueryContext(ctx, w.workspace)
 	if err != nil {
 		return nil, nil, nil, err
 	}

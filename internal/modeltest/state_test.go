@@ -34,7 +34,7 @@ const kindRun = 4
 
 // state reads the workspace's rows, a line for each, and the ids of its runs in the order of their numbers.
 func (w *place) state(ctx context.Context) (lines []string, runs []xid.ID, err error) {
-	rows, err := w.db.QueryContext(ctx, stateQuery, w.workspace)
+	rows, err := w.readState.QueryContext(ctx, w.workspace)
 	if err != nil {
 		return nil, nil, err
 	}

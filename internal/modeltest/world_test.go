@@ -22,6 +22,8 @@ type program struct {
 	*store.Store
 	db  *sql.DB
 	log *slog.Logger
+	// What is read after each step is planned once: to plan it anew takes as long as a step.
+	readState, readOffice *sql.Stmt
 }
 
 // withBatches is a store of the program's database of which so many transitions share a transaction; 0: as many as come.
@@ -56,6 +58,14 @@ func newProgram(t *testing.T, maxConnections int) *program {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for query, stmt := range map[string]**sql.Stmt{stateQuery: &p.readState, officeQuery: &p.readOffice} {
+		prepared, err := db.PrepareContext(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = prepared.Close() }) // with its connections
+		*stmt = prepared
 	}
 	return p
 }
