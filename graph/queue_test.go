@@ -151,11 +151,8 @@ func TestQueueNumbersAreStreamedAtEachChange(t *testing.T) {
 		t.Errorf("with one due run %+v", s)
 	}
 	claimed, err := w.store.Claim(t.Context(), store.Owner{ID: xid.New("prc")}, 1, time.Minute)
-	if err != nil || len(claimed) != 1 {
+	if err != nil || len(claimed) != 1 || claimed[0].Launch == nil {
 		t.Fatalf("claimed %v, %v", claimed, err)
-	}
-	if _, err := w.store.Start(t.Context(), claimed[0].Attempt); err != nil {
-		t.Fatal(err)
 	}
 	w.wakeRun(agent)
 	for got.QueueStats.Held != 1 {

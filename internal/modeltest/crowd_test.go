@@ -159,6 +159,9 @@ func (p *player) step(ctx context.Context) error {
 	case k < 61:
 		claimed, err := p.Claim(ctx, p.owner, 1+p.rand.IntN(4), lease)
 		p.live = append(p.live, claimed...)
+		for _, c := range claimed {
+			p.started[c.RunID] = c.Launch != nil
+		}
 		return err
 	case k < 84:
 		return p.work(ctx)

@@ -94,6 +94,9 @@ func (q *sequence) claim(ctx context.Context, most int) error {
 		if c.RunID != q.id(want[i]) || c.Number != want[i].Attempt {
 			return fmt.Errorf("place %d of the claim has attempt %d of %s, want attempt %d of %s", i+1, c.Number, c.RunID, want[i].Attempt, q.id(want[i]))
 		}
+		if (c.Launch != nil) != want[i].Started {
+			return fmt.Errorf("%s came started: %t, the model: %t", c.RunID, c.Launch != nil, want[i].Started)
+		}
 		q.attempts = append(q.attempts, attempt{c.Attempt, want[i]})
 	}
 	return nil

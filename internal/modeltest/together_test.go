@@ -78,7 +78,7 @@ func (w *place) together(do []func() error) error {
 	return errors.Join(problems...)
 }
 
-// TestBatchesOfEverySizeKeepTheLaws lets as many runs start, record their sessions and end in one transaction as a store
+// TestBatchesOfEverySizeKeepTheLaws lets as many runs be claimed, record their sessions and end in one transaction as a store
 // lets share it, while others are woken and routed, and checks what must hold after each.
 func TestBatchesOfEverySizeKeepTheLaws(t *testing.T) {
 	t.Parallel()
@@ -117,8 +117,14 @@ func (w *place) round(ctx context.Context, r *rand.Rand, round, size int) error 
 	}
 	var live []store.Claimed
 	for {
-		claimed, err := w.Claim(ctx, owner, 64, lease)
+		claimed, err := w.Claim(ctx, owner, size, lease)
 		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(claimed, func(c store.Claimed) bool { return c.Launch == nil }) {
+			return errors.New("a run was claimed and not started")
+		}
+		if err := w.lawful(ctx, laws); err != nil {
 			return err
 		}
 		if live = append(live, claimed...); len(claimed) == 0 {
@@ -126,7 +132,6 @@ func (w *place) round(ctx context.Context, r *rand.Rand, round, size int) error 
 		}
 	}
 	steps := []func(a store.Attempt) error{
-		func(a store.Attempt) error { _, err := w.Start(ctx, a); return err },
 		func(a store.Attempt) error { return w.RecordSession(ctx, a, fmt.Sprint("session ", round)) },
 		func(a store.Attempt) error { return w.Finish(ctx, a, store.Success{Summary: "done"}) },
 	}

@@ -14,7 +14,7 @@ import (
 
 const (
 	// runsPerClaim is the most runs of one claim (docs/queue.md rule 3).
-	runsPerClaim = 16
+	runsPerClaim = 64
 	// routePage is how many agents with unrouted requests are listed at a time.
 	routePage = 100
 	// soonest is how soon the dispatcher looks again at what is due and was not taken; it doubles with each look in vain.

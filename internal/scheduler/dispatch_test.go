@@ -58,13 +58,13 @@ func TestTheSafetyPassFindsWhatNoSignalTold(t *testing.T) {
 
 func TestClaimsFillTheFreeSlotsAndNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(40)
-		h.store.due = 50
+		h := newHouse(160)
+		h.store.due = 200
 		h.start(t)
 		defer h.Stop()
 		synctest.Wait()
 		got := slices.DeleteFunc(h.store.take(), func(s string) bool { return !strings.HasPrefix(s, "claim") })
-		if want := []string{"claim 16 of 16 for 20s", "claim 16 of 16 for 20s", "claim 8 of 8 for 20s"}; !slices.Equal(got, want) {
+		if want := []string{"claim 64 of 64 for 20s", "claim 64 of 64 for 20s", "claim 32 of 32 for 20s"}; !slices.Equal(got, want) {
 			t.Errorf("claims %q, want %q", got, want)
 		}
 		h.worker.take()

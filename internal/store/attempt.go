@@ -223,11 +223,30 @@ LEFT JOIN runs r ON r.id = a.run_id`
 	return states, err
 }
 
-// CancelRequested says whether somebody asked to cancel the run.
+// CancelRequested says whether somebody asked to cancel the run. Those that ask at once share a statement: each attempt asks
+// before its launch.
 func (s *Attempts) CancelRequested(ctx context.Context, runID xid.ID) (bool, error) {
-	asked, err := pgtx.QueryOne[bool](ctx, s.db, `SELECT cancel_requested_at IS NOT NULL FROM runs WHERE id = $1`, runID)
-	if err != nil {
-		return false, fmt.Errorf("read the run's cancel flag: %w", err)
+	asked, found, err := s.cancels.Find(ctx, string(runID))
+	if err == nil && !found {
+		err = fmt.Errorf("there is no run %s", runID)
 	}
-	return asked, nil
+	return asked, pgtx.Wrap("read the run's cancel flag", err)
+}
+
+// Bounds of one look for cancels.
+const (
+	cancelsMost  = 256
+	cancelsLimit = 15 * time.Second
+)
+
+func (s *Attempts) readCancels(ctx context.Context, runIDs []string) (map[string]bool, error) {
+	asked := make(map[string]bool, len(runIDs))
+	_, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (struct{}, error) {
+		var id string
+		var is bool
+		err := rows.Scan(&id, &is)
+		asked[id] = is
+		return struct{}{}, err
+	}, `SELECT id, cancel_requested_at IS NOT NULL FROM runs WHERE id = ANY($1)`, pgtx.TextArray(runIDs))
+	return asked, err
 }

@@ -106,11 +106,11 @@ func (s *Attempts) offerDue(ctx context.Context, in Acquire) (offered int, err e
 	var failed []xid.ID
 	var problems []error
 	for {
-		lanes, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], offerLanesQuery, in.WorkspaceID, in.Queue, pgtx.IDs(in.Agents), claimBatch, offerLanes, pgtx.IDs(failed))
+		lanes, err := pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], offerLanesQuery, in.WorkspaceID, in.Queue, pgtx.IDs(in.Agents), offerBatch, offerLanes, pgtx.IDs(failed))
 		if err != nil {
 			return 0, errors.Join(append(problems, &listError{"due lanes of the queue", err})...)
 		}
-		done := s.claimBisecting(ctx, claimOrder{agents: lanes, limit: claimBatch, settles: settlesPerPass, queue: in.Queue, wait: true, more: len(lanes) >= claimBatch})
+		done := s.claimBisecting(ctx, claimOrder{agents: lanes, limit: offerBatch, settles: settlesPerPass, queue: in.Queue, wait: true, more: len(lanes) >= offerBatch})
 		problems = append(problems, done.problems...)
 		if done.offered > 0 || len(done.failed) == 0 || pgtx.EndsAll(ctx, errors.Join(problems...)) {
 			return done.offered, errors.Join(problems...)
@@ -119,8 +119,11 @@ func (s *Attempts) offerDue(ctx context.Context, in Acquire) (offered int, err e
 	}
 }
 
-// offerLanes bounds how many due lanes a worker's call looks at.
-const offerLanes = 1000
+// A worker's call looks at so many due lanes, and offers so many runs in one transaction.
+const (
+	offerLanes = 1000
+	offerBatch = 16
+)
 
 const offerLanesQuery = `
 -- $1 workspace, $2 queue, $3 agents to which the worker is bound; none: all, $4 most lanes, $5 most heads

@@ -503,8 +503,8 @@ func TestWhatARunOfThisProcessIsLaunchedWithIsKept(t *testing.T) {
 	})
 	w.wake(agentID)
 	a := w.claimOne()
-	launch, err := w.Start(t.Context(), a.Attempt)
-	if w.ok(err); launch == nil {
+	launch := w.launch(a)
+	if launch == nil {
 		t.Fatal("not launched")
 	}
 	w.ok(errOf(w.UpdateAgent(t.Context(), UpdateAgent{WorkspaceID: w.workspace, AgentID: agentID, Executor: domain.To(domain.ExecutorSpec{Echo: &domain.EchoSpec{}})})))

@@ -1,11 +1,15 @@
 package store
 
-import "rouse.dev/rouse/internal/store/pgtx"
+import (
+	"rouse.dev/rouse/internal/batch"
+	"rouse.dev/rouse/internal/store/pgtx"
+)
 
 // Attempts is the life of one claimed run: its start, its reports, its end, and its rescue.
 type Attempts struct {
 	*Routines
 	transitions *pgtx.Batcher[*transition]
+	cancels     *batch.Lookup[bool] // whether somebody asked to cancel a run
 }
 
 // GatherTransitions lets the next transaction that starts, sessions and ends share wait for n of them, so that a test knows what
@@ -16,5 +20,6 @@ func (s *Attempts) GatherTransitions(n int) { s.transitions.Gather(n) }
 func newAttempts(r *Routines, most int) *Attempts {
 	s := &Attempts{Routines: r}
 	s.transitions = &pgtx.Batcher[*transition]{Turn: s.lanes, Most: most, Patience: togetherPatience, Do: s.transitTogether}
+	s.cancels = batch.New(cancelsMost, cancelsLimit, s.readCancels)
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 
 	"rouse.dev/rouse/ent"
@@ -33,9 +34,9 @@ type Launch struct {
 	Former                                               []domain.SealedSet  // of earlier attempts of the run, and of earlier runs of its session, to be masked as well
 }
 
-// Start assembles the prompt from all of the run's requests, writes their receipts (SPEC S3.6) and returns what to
-// launch. launch is nil when the attempt was settled instead: agent paused or deleted, cancel asked, all reasons gone, no
-// executor.
+// Start is for a run that came from its claim without a Launch: it starts it, or says what is wrong. It assembles the prompt from
+// all of the run's requests, writes their receipts (SPEC S3.6) and returns what to launch. launch is nil when the attempt was
+// settled instead: agent paused or deleted, cancel asked, all reasons gone, no executor.
 func (s *Attempts) Start(ctx context.Context, a Attempt) (launch *Launch, err error) {
 	x := &transition{Attempt: a, kind: toStart}
 	if err := s.transit(ctx, x); err != nil {
@@ -44,10 +45,11 @@ func (s *Attempts) Start(ctx context.Context, a Attempt) (launch *Launch, err er
 	return x.launch, nil
 }
 
-// starting is a claimed run on the way to its launch. Its lane and its run are locked.
+// starting is a run on the way to its launch. Its lane and its run are locked.
 type starting struct {
 	Attempt
-	run   runRow
+	run   runRow // as it is once it is claimed
+	fresh bool   // it is claimed with its start, and no attempt or lease of it is there yet
 	queue string // whose workers are to own it; "": rouse itself
 
 	agent  *ent.Agent
@@ -92,18 +94,10 @@ func (t *tx) startAll(ctx context.Context, starts []*starting) error {
 	if starts, err = t.withExecutors(ctx, starts); err != nil || len(starts) == 0 {
 		return err
 	}
-	if err := t.readRequests(ctx, starts); err != nil {
+	if _, err = t.prepare(ctx, starts, math.MaxInt); err != nil {
 		return err
 	}
-	for _, x := range starts {
-		if x.resume, err = t.openSession(ctx, x.run, x.agent); err != nil {
-			return err
-		}
-	}
-	if err := t.buildPrompts(ctx, starts); err != nil {
-		return err
-	}
-	if err := t.writeStarts(ctx, starts); err != nil {
+	if err := t.writeStarts(ctx, starts, hold{}); err != nil {
 		return err
 	}
 	return t.makeLaunches(ctx, starts)
@@ -173,13 +167,10 @@ func (t *tx) admitStarts(ctx context.Context, starts []*starting) (admitted []*s
 // withExecutors finds out how each run is executed, and returns those that their owner may execute. A run whose executor was
 // changed to another kind of owner since the claim is due again.
 func (t *tx) withExecutors(ctx context.Context, starts []*starting) (fit []*starting, err error) {
-	tasks, err := t.tasksWithProjects(ctx, idsBy(starts, func(x *starting) xid.ID { return x.run.taskID }))
-	if err != nil {
+	if err := t.readExecutors(ctx, starts); err != nil {
 		return nil, err
 	}
 	for _, x := range starts {
-		x.task = tasks[x.run.taskID]
-		x.spec, x.holder = executorFor(x.agent, x.task)
 		switch {
 		case x.spec == nil:
 			err = t.failWithoutExecutor(ctx, x.run)
@@ -193,6 +184,16 @@ func (t *tx) withExecutors(ctx context.Context, starts []*starting) (fit []*star
 		}
 	}
 	return fit, nil
+}
+
+// readExecutors reads the runs' tasks, and finds out how each run is executed.
+func (t *tx) readExecutors(ctx context.Context, starts []*starting) error {
+	tasks, err := t.tasksWithProjects(ctx, idsBy(starts, func(x *starting) xid.ID { return x.run.taskID }))
+	for _, x := range starts {
+		x.task = tasks[x.run.taskID]
+		x.spec, x.holder = executorFor(x.agent, x.task)
+	}
+	return err
 }
 
 func (t *tx) tasksWithProjects(ctx context.Context, list []xid.ID) (map[xid.ID]*ent.Task, error) {
@@ -253,8 +254,10 @@ func (t *tx) resolveExecutor(ctx context.Context, run runRow, ag *ent.Agent) (*d
 func (t *tx) makeLaunches(ctx context.Context, starts []*starting) (err error) {
 	for _, x := range starts {
 		run := x.run
-		if err := t.keepSecrets(ctx, run, x.spec.Sealed(x.holder)); err != nil {
-			return err
+		if !x.fresh { // whose lease is written with them
+			if err := t.keepSecrets(ctx, run, x.spec.Sealed(x.holder)); err != nil {
+				return err
+			}
 		}
 		t.onCommit(func(s *base) {
 			s.log.Info("run started", keysOf(run, "source", strings.ToLower(string(run.source)))...)

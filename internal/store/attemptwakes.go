@@ -9,6 +9,7 @@ import (
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/prompt"
+	"rouse.dev/rouse/internal/store/guard"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -31,7 +32,7 @@ func (t *tx) promptRequests(ctx context.Context, runs ...xid.ID) (map[xid.ID][]r
 	const payload = `CASE WHEN row_number() OVER (PARTITION BY run_id ORDER BY requested_at DESC, id DESC) <= $2
   OR row_number() OVER (PARTITION BY run_id ORDER BY requested_at, id) = 1 THEN payload ELSE '{}'::jsonb END`
 	query := `
-SELECT ` + requestColumns(payload) + `, run_id FROM wakeup_requests WHERE run_id = ANY($1) AND status IN ('CLAIMED', 'COALESCED') ORDER BY requested_at, id`
+SELECT ` + requestColumns(payload) + `, run_id FROM wakeup_requests WHERE run_id = ANY($1) AND ` + guard.RequestLives + ` ORDER BY requested_at, id`
 	byRun := map[xid.ID][]requestRow{}
 	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
 		var run xid.ID
@@ -45,11 +46,30 @@ SELECT ` + requestColumns(payload) + `, run_id FROM wakeup_requests WHERE run_id
 	return byRun, nil
 }
 
-// buildPrompts assembles the prompts. One that resumes a session gets the delta, and full is what a new session would need.
-func (t *tx) buildPrompts(ctx context.Context, starts []*starting) error {
+// weights of prompts, in bytes. The records about a task take some statements to read, during which the lanes are locked.
+const taskWeight = 32 << 10
+
+// weight is what a prepared start takes of the room of a claim.
+func (x *starting) weight() int {
+	n := len(x.prompt.Text) + len(x.full)
+	if x.task != nil {
+		n += taskWeight
+	}
+	return n
+}
+
+// prepare decides about the sessions of runs that start and assembles their prompts, from the first run on, until there is no
+// room for more. It returns those that are prepared: the first one always is.
+func (t *tx) prepare(ctx context.Context, starts []*starting, room int) ([]*starting, error) {
+	if len(starts) == 0 {
+		return nil, nil
+	}
+	if err := t.readRequests(ctx, starts); err != nil {
+		return nil, err
+	}
 	routines, err := t.routinesOf(ctx, starts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	runs := make([]runRow, len(starts))
 	for i, x := range starts {
@@ -57,36 +77,48 @@ func (t *tx) buildPrompts(ctx context.Context, starts []*starting) error {
 	}
 	summaries, err := t.readSummaries(ctx, runs)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, x := range starts {
-		wakes, err := promptWakes(x.requests, routines)
-		if err != nil {
-			return err
+	for i, x := range starts {
+		if room <= 0 {
+			return starts[:i], nil
 		}
-		shown, err := t.taskInPrompt(ctx, x.run, x.task)
-		if err != nil {
-			return err
+		if x.resume, err = t.openSession(ctx, x.run, x.agent); err != nil {
+			return nil, err
 		}
-		if err := t.recordsInPrompt(ctx, x.run, wakes, shown); err != nil {
-			return err
+		if err := t.buildPrompt(ctx, x, routines, summaries[chainOf(x.run)]); err != nil {
+			return nil, err
 		}
-		x.build(prompt.Input{
-			Summary: summaries[chainOf(x.run)],
-			Agent:   prompt.Agent{Name: x.agent.Name, Role: x.agent.Role, Instructions: x.agent.Instructions},
-			Wakes:   wakes,
-			Run: prompt.Run{ID: string(x.run.id), Attempt: x.run.attempt, AgentID: string(x.run.agentID),
-				WorkspaceID: string(x.run.workspaceID), Workspace: x.agent.Edges.Workspace.Name, Task: shown, Actions: domain.ActionsOf(x.run.taskID != "")},
-		})
+		room -= x.weight()
 	}
-	return nil
+	return starts, nil
 }
 
-func (x *starting) build(in prompt.Input) {
+// buildPrompt assembles a prompt. One that resumes a session gets the delta, and full is what a new session would need.
+func (t *tx) buildPrompt(ctx context.Context, x *starting, routines map[xid.ID]*ent.Routine, summary string) error {
+	wakes, err := promptWakes(x.requests, routines)
+	if err != nil {
+		return err
+	}
+	shown, err := t.taskInPrompt(ctx, x.run, x.task)
+	if err != nil {
+		return err
+	}
+	if err := t.recordsInPrompt(ctx, x.run, wakes, shown); err != nil {
+		return err
+	}
+	in := prompt.Input{
+		Summary: summary,
+		Agent:   prompt.Agent{Name: x.agent.Name, Role: x.agent.Role, Instructions: x.agent.Instructions},
+		Wakes:   wakes,
+		Run: prompt.Run{ID: string(x.run.id), Attempt: x.run.attempt, AgentID: string(x.run.agentID),
+			WorkspaceID: string(x.run.workspaceID), Workspace: x.agent.Edges.Workspace.Name, Task: shown, Actions: domain.ActionsOf(x.run.taskID != "")},
+	}
 	if x.prompt = prompt.Build(in); x.resume != "" {
 		in.Delta = true
 		x.full, x.prompt = x.prompt.Text, prompt.Build(in)
 	}
+	return nil
 }
 
 // routinesOf reads the routines that the requests of runs name.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"rouse.dev/rouse/internal/postgres"
 	"rouse.dev/rouse/internal/store/guard"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
@@ -36,36 +37,32 @@ type Claimed struct {
 	CausationID          xid.ID // "" for what a remote worker knows of a run
 	Queue                string
 	Lease                time.Duration
+	Launch               *Launch // nil: the claim could not start it, and Start is to say why
 }
 
 // Bounds of one claim.
 const (
-	claimBatch        = 16 // runs in one transaction
+	claimBatch        = 64 // runs in one transaction
 	settlesPerPass    = 32 // heads that a pass settles one by one before it goes past the lanes of such heads
 	passesBeforeWait  = 3  // passes a lane is found due but locked before it is claimed alone, waiting
 	promotionsPerPass = 64 // parked runs whose lanes a pass looks at; it makes all of theirs due
 )
 
-// Claim takes up to max due runs of agents with a free session, oldest first, settles what a guard refuses, and leases
-// the rest to owner (SPEC S6.1, S6.2). Fewer than max may come although more are due: call it again until none comes.
-// None means that nothing is due: a lane that is only locked is looked at again, and in the end waited for. Runs that
-// workers execute are offered to their queue, and are not among those that come (SPEC S7.1). A lane that fails does not
-// stop the others. The error joins all lanes that failed, and what came is claimed, unless CutShort says otherwise.
-// Heads that guards refuse are few in one call: when a pass has settled its share, it goes past the lanes of others.
-// What held agents have queued is ended when nothing else is to be claimed, a bounded part in each call.
-func (s *Queue) Claim(ctx context.Context, owner Owner, max int, lease time.Duration) ([]Claimed, error) {
+// claimNext is Attempts.Claim, with or without the runs' launch.
+func (s *Queue) claimNext(ctx context.Context, o claimOrder) ([]Claimed, error) {
 	promoting := s.promoteDue(ctx)
 	if pgtx.EndsAll(ctx, promoting) {
 		return nil, promoting
 	}
-	claimed, err := s.claimDue(ctx, claimOrder{owner: owner, limit: min(max, claimBatch), lease: lease})
+	o.limit = min(o.limit, claimBatch)
+	claimed, err := s.claimDue(ctx, o)
 	if err = errors.Join(promoting, err); len(claimed) > 0 || CutShort(err) {
 		return claimed, err
 	}
 	return nil, errors.Join(err, s.SettleBacklog(ctx))
 }
 
-// claimDue is Claim without the runs whose parking is over.
+// claimDue is claimNext without the runs whose parking is over.
 func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 	passed := s.resting.claim.left() // and lanes that failed, or whose heads this call has no share left to settle
 	var problems []error
@@ -84,7 +81,7 @@ func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 			if pgtx.EndsAll(ctx, errors.Join(pass.problems...)) {
 				break
 			}
-			alone := s.claimBisecting(ctx, claimOrder{owner: o.owner, agents: []xid.ID{agentID}, limit: min(1, o.limit-len(pass.claimed)), lease: o.lease, settles: min(1, o.settles), wait: true})
+			alone := s.claimBisecting(ctx, claimOrder{owner: o.owner, agents: []xid.ID{agentID}, limit: min(1, o.limit-len(pass.claimed)), lease: o.lease, settles: min(1, o.settles), wait: true, launch: o.launch})
 			alone.locked = nil // it was not free
 			pass.add(alone)
 		}
@@ -201,12 +198,46 @@ type claimOrder struct {
 	more    bool // lanes that are not among these may be due
 	wait    bool // for lanes that somebody holds; else they are left out
 	queue   string
+
+	launch launcher // nil: what is claimed is not started
+	apart  bool     // each run by itself, so that one at fault is found and parked
+}
+
+// launcher claims runs of locked lanes and starts them, as many as it can, from the first on.
+type launcher func(ctx context.Context, c *claimer, runs []runRow) ([]Claimed, error)
+
+// ways are the orders to try, one after the other. The first is the fastest, and each of the others has fewer runs at
+// the mercy of one that fails: without launches each run is started by itself, and apart each is claimed by itself.
+func (o claimOrder) ways() (ways []claimOrder) {
+	if o.queue == "" {
+		if ways = append(ways, o); o.launch != nil {
+			o.launch = nil
+			ways = append(ways, o)
+		}
+	}
+	o.apart = true
+	return append(ways, o)
 }
 
 // claimLanes claims up to limit runs of the lanes in one transaction, the oldest first: an agent with several free
 // sessions has several turns. The lanes are those with the oldest heads, so these are the oldest runs of all. When more
-// lanes may be due, it stops before a run that is newer than the newest of their heads.
+// lanes may be due, it stops before a run that is newer than the newest of their heads. A transaction that fails is
+// undone whole, and the next way is tried.
 func (s *Queue) claimLanes(ctx context.Context, o claimOrder) (done claimResult, err error) {
+	for i, way := range o.ways() {
+		cause := err
+		if done, err = s.claimIn(ctx, way); err == nil && i > 0 {
+			s.log.Warn("runs could not be claimed and started together, and are taken one by one", "error", cause)
+		}
+		if err == nil || ctx.Err() != nil || postgres.Away(err) || pgtx.Retryable(err) || pgtx.LockTimeout(err) {
+			break
+		}
+	}
+	return done, err
+}
+
+// claimIn is one transaction of a claim.
+func (s *Queue) claimIn(ctx context.Context, o claimOrder) (done claimResult, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		done = claimResult{}
 		if o.wait { // the others skip what is locked, and wait no longer from the ceilings on
@@ -218,7 +249,7 @@ func (s *Queue) claimLanes(ctx context.Context, o claimOrder) (done claimResult,
 		if err != nil || len(lanes) == 0 {
 			return err
 		}
-		c := claimer{tx: t, claimOrder: o, taken: map[xid.ID]int{}, foreign: map[xid.ID]bool{}, busy: map[xid.ID]bool{}}
+		c := newClaimer(t, o)
 		if o.more {
 			c.newest = pgtx.Ptr(lanes[len(lanes)-1])
 		}
@@ -249,12 +280,12 @@ func (s *Queue) claimLanes(ctx context.Context, o claimOrder) (done claimResult,
 
 // claimAll takes what the order asks for from locked lanes.
 func (c *claimer) claimAll(ctx context.Context, lanes []lane, done *claimResult) (err error) {
-	if c.queue == "" {
+	if !c.apart {
 		if done.claimed, err = c.claimAhead(ctx, lanes, c.limit); err != nil {
 			return err
 		}
 	}
-	for l := c.oldest(lanes); l != nil && len(done.claimed) < c.limit && done.settled < c.settles; l = c.oldest(lanes) {
+	for l := c.oldest(lanes); l != nil && !c.full() && len(done.claimed) < c.limit && done.settled < c.settles; l = c.oldest(lanes) {
 		got, err := c.claimHead(ctx, l)
 		if err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/postgres"
 	"rouse.dev/rouse/internal/store/guard"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
@@ -20,30 +19,19 @@ type candidate struct {
 }
 
 // claimAhead claims what no guard refuses in a few statements for the whole batch: the usual case. It stops before the
-// first run that a guard refuses. It claims nothing when a fact cannot be read or a row cannot be written. The caller
-// then goes on run by run, and finds the run at fault.
-func (c *claimer) claimAhead(ctx context.Context, lanes []lane, limit int) (claimed []Claimed, err error) {
-	err = c.savepoint(ctx, func() error {
-		candidates, err := c.readAhead(ctx, lanes, limit)
-		if err != nil {
-			return err
-		}
-		runs := c.admitted(candidates, limit)
-		if len(runs) == 0 {
-			return nil
-		}
-		claimed, err = c.takeAll(ctx, runs)
-		return err
-	})
+// first run that a guard refuses.
+func (c *claimer) claimAhead(ctx context.Context, lanes []lane, limit int) ([]Claimed, error) {
+	candidates, err := c.readAhead(ctx, lanes, limit)
 	if err != nil {
-		if ctx.Err() != nil || postgres.Away(err) || pgtx.Retryable(err) || pgtx.LockTimeout(err) {
-			return nil, err
-		}
-		cause := err // err is what this returns
-		c.onCommit(func(s *base) {
-			s.log.Warn("runs could not be claimed together, and are claimed one by one", "error", cause)
-		})
+		return nil, err
+	}
+	runs := c.admitted(candidates, limit)
+	if len(runs) == 0 {
 		return nil, nil
+	}
+	claimed, err := c.take(ctx, runs)
+	if err != nil {
+		return nil, err
 	}
 	return claimed, c.moveLanes(ctx, lanes, claimed)
 }

@@ -25,7 +25,19 @@ type claimer struct {
 	// somebody holds.
 	busy    map[xid.ID]bool
 	budgets budgets
+	room    int // bytes of prompts that may still be assembled
 }
+
+// promptBytesPerClaim bounds the prompts that one claim assembles, and so how long it holds its lanes and what it keeps in
+// memory. What is beyond it is claimed next.
+const promptBytesPerClaim = 1 << 20
+
+func newClaimer(t *tx, o claimOrder) *claimer {
+	return &claimer{tx: t, claimOrder: o, taken: map[xid.ID]int{}, foreign: map[xid.ID]bool{}, busy: map[xid.ID]bool{}, room: promptBytesPerClaim}
+}
+
+// full says that the claim has assembled as many prompts as it may.
+func (c *claimer) full() bool { return c.room <= 0 }
 
 // claimPatience is how long a claim waits for a row that somebody holds: then its lane fails, and rests if that goes on.
 const claimPatience = `1s`
@@ -128,7 +140,8 @@ SELECT ` + runColumns + ` FROM runs r WHERE r.agent_id = $1 AND ` + guard.Due + 
 ORDER BY r.requested_at, r.id LIMIT 1 FOR NO KEY UPDATE`
 
 // admit runs the guards on one due run and does what they decide, in a savepoint: a guard that cannot be evaluated parks
-// that run and stops nothing else (SPEC S6.2, C318). foreign: the run is not for the queue that the claim is about.
+// that run and stops nothing else (SPEC S6.2, C318). It does so once runs are no longer started with their claim, because then
+// the guards alone can be at fault. foreign: the run is not for the queue that the claim is about.
 func (c *claimer) admit(ctx context.Context, l *lane, run runRow) (got *Claimed, foreign bool, err error) {
 	before := l.status
 	err = c.savepoint(ctx, func() error {
@@ -153,10 +166,13 @@ func (c *claimer) admit(ctx context.Context, l *lane, run runRow) (got *Claimed,
 			return err
 		}
 		run.queue = queue
-		got, err = c.take(ctx, *l, run)
+		taken, err := c.take(ctx, []runRow{run})
+		if len(taken) > 0 {
+			got = &taken[0]
+		}
 		return err
 	})
-	if err == nil || ctx.Err() != nil || errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) || postgres.Away(err) || pgtx.Retryable(err) || pgtx.LockTimeout(err) {
+	if err == nil || c.launch != nil || ctx.Err() != nil || errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) || postgres.Away(err) || pgtx.Retryable(err) || pgtx.LockTimeout(err) {
 		return got, foreign, err
 	}
 	l.status = before // that the agent is held is undone, too

@@ -12,18 +12,20 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// take claims one run.
-func (c *claimer) take(ctx context.Context, l lane, run runRow) (*Claimed, error) {
-	taken, err := c.takeAll(ctx, []runRow{run})
-	if err != nil {
-		return nil, err
+// take claims runs of locked lanes, and starts them where the order says so. All of them come, unless the claim is full.
+func (c *claimer) take(ctx context.Context, runs []runRow) ([]Claimed, error) {
+	if c.launch != nil {
+		return c.launch(ctx, c, runs)
 	}
-	return &taken[0], nil
+	return c.takeAll(ctx, runs)
 }
 
 // takeAll claims runs of locked lanes: their rows, checkouts, attempts, leases, events and requests in one statement. All or
 // none. The tasks are locked, free, and each of one run only. A run with a queue is offered: its lease has no owner.
 func (c *claimer) takeAll(ctx context.Context, runs []runRow) ([]Claimed, error) {
+	if len(runs) == 0 {
+		return nil, nil
+	}
 	const query = `
 -- $1 runs, $2 ids of the attempts, $3 ids of the entries, $4 queues, or "", $5 now, $6 owner, $7 end of the
 -- owner's leases, $8 its host, $9 id of the host's boot, $10 its process, $11 when that began, $12 end of the
@@ -102,15 +104,13 @@ SELECT id, attempt FROM r`
 	}
 	taken := make([]Claimed, len(runs))
 	for i, run := range runs {
-		taken[i] = Claimed{Attempt: Attempt{RunID: run.id, Number: numbers[run.id], Owner: c.owner.ID},
-			WorkspaceID: run.workspaceID, AgentID: run.agentID, CausationID: run.causationID, Queue: run.queue}
-		c.tookOne(run)
+		taken[i] = c.took(run, numbers[run.id])
 	}
 	return taken, nil
 }
 
-// tookOne notes what follows from the claim of a run.
-func (c *claimer) tookOne(run runRow) {
+// took notes what follows from the claim of a run.
+func (c *claimer) took(run runRow, number int) Claimed {
 	c.taken[run.workspaceID]++
 	if _, bound := c.free[run.workspaceID]; bound {
 		c.free[run.workspaceID]--
@@ -121,6 +121,8 @@ func (c *claimer) tookOne(run runRow) {
 	if run.queue != "" {
 		c.Publish(event.Event{Kind: event.Offer, WorkspaceID: run.workspaceID, ID: run.workspaceID})
 	}
+	return Claimed{Attempt: Attempt{RunID: run.id, Number: number, Owner: c.owner.ID}, WorkspaceID: run.workspaceID, AgentID: run.agentID,
+		CausationID: run.causationID, Queue: run.queue}
 }
 
 // countTaken adds what was claimed to the workspaces' counts; their lanes are locked already.

@@ -93,7 +93,7 @@ func TestSessionsOfRuns(t *testing.T) {
 		w := newWorld(t)
 		w.wake(w.agent("worker"))
 		c := w.claimOne()
-		must(w, first(w.Start(t.Context(), c.Attempt)), nil)
+		w.launch(c)
 		w.ok(w.RecordSession(t.Context(), c.Attempt, ""))
 		w.finish(c)
 		if got := w.Counters(w.workspace); session(w, c.RunID) != nil || got.LaunchesWithoutSession != 1 || got.SessionWriteFailures != 0 {
@@ -110,7 +110,7 @@ func TestSessionsOfRuns(t *testing.T) {
 		w.ok(w.Finish(t.Context(), c.Attempt, Success{SessionID: "a third"}))
 		w.wake(agent)
 		c = w.claimOne()
-		must(w, first(w.Start(t.Context(), c.Attempt)), nil)
+		w.launch(c)
 		w.ok(w.Finish(t.Context(), c.Attempt, Success{SessionID: "told at the end only"}))
 		if got := w.Counters(w.workspace); got.AgentLaunches != 2 || got.LaunchesWithoutSession != 0 {
 			t.Errorf("two launches are counted as %+v", got)
@@ -123,7 +123,7 @@ func TestSessionsOfRuns(t *testing.T) {
 		w.start(old)
 		w.lose(old.Attempt)
 		fresh := w.claimOne()
-		must(w, first(w.Start(t.Context(), fresh.Attempt)), nil)
+		w.launch(fresh)
 		w.ok(w.RecordSession(t.Context(), fresh.Attempt, "second"))
 		if err := w.RecordSession(t.Context(), old.Attempt, "late"); !errors.Is(err, ErrFenced) {
 			t.Errorf("a session of the older launch gives %v", err)
@@ -163,7 +163,7 @@ func TestAHeavyFireReachesItsSessions(t *testing.T) {
 			t.Errorf("%d fires of the schedule have their causation id and their task, want 1", n)
 		}
 		c := w.claimOne()
-		must(w, first(w.Start(t.Context(), c.Attempt)), nil)
+		w.launch(c)
 		w.ok(w.RecordSession(t.Context(), c.Attempt, "s-1"))
 		w.ok(w.Finish(t.Context(), c.Attempt, Success{SessionID: "s-1", Resumable: true}))
 		const keyed = `SELECT s.external_id FROM routine_runs f JOIN tasks t ON t.id = f.task_id JOIN task_sessions s ON s.task_id = t.id WHERE f.causation_id <> '' AND f.id = $1`

@@ -122,11 +122,10 @@ func TestAPauseMeetsRunsInEveryState(t *testing.T) {
 	a := w.claimOne()
 	w.start(a)
 	request := w.wake(claimed)
-	b := w.claimOne()
+	b := w.unstartedOne()
 	w.pause(started)
 	w.pause(claimed)
-	launch, err := w.Start(t.Context(), b.Attempt)
-	w.ok(err)
+	launch := w.launch(b)
 	if launch != nil {
 		t.Error("C219 a claimed run of a paused agent was launched")
 	}

@@ -111,7 +111,7 @@ func TestARunWithoutASessionIsASilentSuccess(t *testing.T) { // C221
 	w := newWorld(t)
 	run := w.runOf(w.wake(w.agent("worker")))
 	c := w.claimOne()
-	must(w, first(w.Start(t.Context(), c.Attempt)), nil)
+	w.launch(c)
 	w.finish(c)
 	r := w.run(run)
 	activated := r.requestedAt.Add(-1)

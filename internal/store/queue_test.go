@@ -472,7 +472,7 @@ func TestARunWithoutAnExecutorFailsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	request := w.wake(w.agent("bare", func(a *CreateAgent) { a.Executor = nil }))
 	run := w.runOf(request)
-	launch, err := w.Start(t.Context(), w.claimOne().Attempt)
+	launch, err := w.Start(t.Context(), w.unstartedOne().Attempt)
 	if launch != nil || err != nil {
 		t.Fatalf("got %v, %v", launch, err)
 	}
@@ -533,7 +533,7 @@ func TestCancel(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				w := newWorld(t)
 				w.wake(w.agent("worker"))
-				c := w.claimOne()
+				c := w.unstartedOne()
 				if name != "start" {
 					w.start(c)
 				}

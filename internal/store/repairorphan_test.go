@@ -10,8 +10,7 @@ func TestWhatIsLeftOfARunThatIsGoneIsRemoved(t *testing.T) {
 	w.wake(ended)
 	w.wake(stays)
 	for _, c := range w.claim(2) {
-		_, err := w.Start(t.Context(), c.Attempt)
-		w.ok(err)
+		_ := w.launch(c)
 		w.ok(w.Finish(t.Context(), c.Attempt, Success{Summary: "done"}))
 	}
 	w.wake(open)

@@ -83,9 +83,9 @@ func TestARetrySendsAnEndedRunsWakeupsAgain(t *testing.T) {
 			w.ok(w.Fail(w.Context(), c.Attempt, Failure{Code: domain.RunErrorCodeCrash, Message: "broken", Permanent: true}))
 		},
 		"failed before its launch": func(w *world, c Claimed) {
+			w.ok(w.HandBack(w.Context(), c.Attempt, Unfinished{}))
 			w.sql(`UPDATE agents SET executor = NULL`)
-			launch, err := w.Start(w.Context(), c.Attempt)
-			if w.ok(err); launch != nil {
+			if launch := w.launch(w.claimOne()); launch != nil {
 				w.Error("it was launched without an executor")
 			}
 		},

@@ -18,8 +18,8 @@ func (w *world) fire(trigger xid.ID) (Claimed, *Launch) {
 	w.ok(err)
 	w.route(agentID)
 	claimed := w.claimOne()
-	launch, err := w.Start(w.Context(), claimed.Attempt)
-	if w.ok(err); launch == nil {
+	launch := w.launch(claimed)
+	if launch == nil {
 		w.Fatal("the run was settled at its start")
 	}
 	return claimed, launch

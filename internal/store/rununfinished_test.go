@@ -146,8 +146,8 @@ func TestTheNextAttemptResumesTheSessionOfOneThatWasEnded(t *testing.T) {
 			}
 			w.ok(c.end(w, t.Context(), live.Attempt, c.brought))
 			again := w.claimOne()
-			launch, err := w.Start(t.Context(), again.Attempt)
-			if w.ok(err); launch.ResumeSessionID != c.resumes || (launch.FullPrompt == "") != (c.resumes == "") {
+			launch := w.launch(again)
+			if launch.ResumeSessionID != c.resumes || (launch.FullPrompt == "") != (c.resumes == "") {
 				t.Errorf("the next attempt resumes %q, want %q", launch.ResumeSessionID, c.resumes)
 			}
 			w.sound()

@@ -15,8 +15,8 @@ func (w *world) wakeOn(agentID, task xid.ID) (Claimed, *Launch) {
 	w.Helper()
 	w.wakeOnly(agentID, task)
 	claimed := w.claimOne()
-	launch, err := w.Start(w.Context(), claimed.Attempt)
-	if w.ok(err); launch == nil {
+	launch := w.launch(claimed)
+	if launch == nil {
 		w.Fatal("the run was settled at its start")
 	}
 	return claimed, launch
@@ -143,8 +143,8 @@ func TestASessionThatCannotBeResumedIsGivenUp(t *testing.T) {
 			w.wantSessions(task, "s-1 IDLE 1")
 			w.sql(`UPDATE runs SET parked_until = clock_timestamp() WHERE id = $1`, second.RunID)
 			again := w.claimOne()
-			launch, err := w.Start(t.Context(), again.Attempt)
-			if w.ok(err); launch.ResumeSessionID != c.resumes || (launch.FullPrompt == "") != (c.resumes == "") {
+			launch := w.launch(again)
+			if launch.ResumeSessionID != c.resumes || (launch.FullPrompt == "") != (c.resumes == "") {
 				t.Errorf("the next attempt resumes %q, want %q", launch.ResumeSessionID, c.resumes)
 			}
 			w.sound()

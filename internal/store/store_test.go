@@ -187,11 +187,37 @@ func (w *world) claimOne() Claimed {
 	return claimed[0]
 }
 
-// start starts a claimed run, with a session.
+// claimUnstarted claims up to n runs as a claim does that cannot start them.
+func (w *world) claimUnstarted(n int) []Claimed {
+	w.Helper()
+	claimed, err := w.claimNext(w.Context(), claimOrder{owner: w.owner, limit: n, lease: lease})
+	return must(w, claimed, err)
+}
+
+// unstartedOne claims the only due run as a claim does that cannot start it.
+func (w *world) unstartedOne() Claimed {
+	w.Helper()
+	claimed := w.claimUnstarted(10)
+	if len(claimed) != 1 || claimed[0].Launch != nil {
+		w.Fatalf("claimed %+v, want one run that is not started", claimed)
+	}
+	return claimed[0]
+}
+
+// launch is what a claimed run is launched with, nil when it was settled at its start.
+func (w *world) launch(c Claimed) *Launch {
+	w.Helper()
+	if c.Launch != nil {
+		return c.Launch
+	}
+	launch, err := w.Start(w.Context(), c.Attempt)
+	return must(w, launch, err)
+}
+
+// start is launch for a run that is launched; it has a session then.
 func (w *world) start(c Claimed) *Launch {
 	w.Helper()
-	launch, err := w.Start(w.Context(), c.Attempt)
-	w.ok(err)
+	launch := w.launch(c)
 	if launch == nil {
 		w.Fatal("the run was settled at its start")
 	}

@@ -560,7 +560,7 @@ func TestCompletionAsksForAnApproval(t *testing.T) {
 	}
 	approval := one[xid.ID](w, `SELECT id FROM approvals WHERE status = 'PENDING'`)
 	told := w.claimOf(approver)
-	if launch := must(w, first(w.Start(t.Context(), told.Attempt)), nil); launch == nil || !strings.Contains(launch.Prompt, "Approval "+string(approval)+" asks:") {
+	if launch := w.launch(told); launch == nil || !strings.Contains(launch.Prompt, "Approval "+string(approval)+" asks:") {
 		t.Errorf("the approver is not told what to decide: %+v", launch)
 	}
 	if n := one[int](w, `SELECT count(*) FROM inbox_items WHERE subject_id = $1 AND resolved_at IS NULL`, approval); n != 1 {

@@ -55,7 +55,7 @@ type row struct {
 type fakeStore struct {
 	mu      sync.Mutex
 	rows    map[store.Attempt]*row
-	launch  store.Launch // what Start answers, with the attempt filled in
+	launch  store.Launch // what claim gives and Start answers, with the attempt filled in
 	settled bool         // Start settles the attempt instead
 	away    bool
 	calls   map[string]int // calls of each method

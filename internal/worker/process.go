@@ -28,12 +28,15 @@ func (p *Pool) process(a *attempt) {
 	p.send(a, end)
 }
 
-// run starts the attempt, launches it, and says how it is to be reported.
+// run launches the attempt, and says how it is to be reported.
 func (p *Pool) run(a *attempt) report {
 	if a.ctx.Err() != nil {
 		return stopped(a.ctx)
 	}
 	defer p.watchCancel(a)()
+	if p.cancelledMeanwhile(a) {
+		return stopped(a.ctx)
+	}
 	launch, err := p.start(a)
 	if err != nil {
 		return notStarted(a, err)
@@ -67,9 +70,26 @@ func wasAskedToEnd(result executor.Result, err error) bool {
 	return ok && f.Code == domain.RunErrorCodeCrash && result.ExitCode == 128+int(syscall.SIGTERM)
 }
 
-// start is not bound to a cancel: one in the middle of it would leave open whether it happened, and the store looks for
-// it anyway. It is given up when the lease cannot be kept or the server stops.
+// cancelledMeanwhile says whether somebody asked to cancel a run between its claim, which started it, and the watch for that. A
+// look that fails is no reason to wait: the heartbeat looks again.
+func (p *Pool) cancelledMeanwhile(a *attempt) bool {
+	if p.options.Watcher == nil || a.claimed.Launch == nil {
+		return false
+	}
+	asked, err := p.options.Store.CancelRequested(a.ctx, a.RunID)
+	if err == nil && asked {
+		a.stop(stopCancel())
+	}
+	return a.ctx.Err() != nil
+}
+
+// start is what the claim brought, or asks the store to start the run, which says what is wrong. That is not bound to a cancel:
+// one in the middle of it would leave open whether it happened, and the store looks for it anyway. It is given up when the
+// lease cannot be kept or the server stops.
 func (p *Pool) start(a *attempt) (launch *store.Launch, err error) {
+	if a.claimed.Launch != nil {
+		return a.claimed.Launch, nil
+	}
 	ctx, cancel := context.WithCancel(p.giveUp)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, func() {

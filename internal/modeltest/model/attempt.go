@@ -24,14 +24,19 @@ func (w *World) start(run *Run) bool {
 			w.giveUp(run, "NO_EXECUTOR")
 			return false
 		}
-		run.Started = true
-		for _, q := range w.requestsOf(run) {
-			q.Delivered = true
-		}
+		w.launch(run)
 		return true
 	}
 	w.leave(run, false)
 	return false
+}
+
+// launch gives the agent all that the run is for.
+func (w *World) launch(run *Run) {
+	run.Started = true
+	for _, q := range w.requestsOf(run) {
+		q.Delivered = true
+	}
 }
 
 // Finish ends a started run well, with what its result asks for.

@@ -87,7 +87,8 @@ func (w *World) dueLanes(most int) []*Agent {
 	return lanes[:min(most, len(lanes))]
 }
 
-// claimHead takes the agent's oldest due run, unless a guard refuses it (S6.2).
+// claimHead takes the agent's oldest due run, unless a guard refuses it (S6.2), and starts it, if it is the program itself that
+// executes it.
 func (w *World) claimHead(a *Agent) *Run {
 	run := w.head(a)
 	if w.refuse(run) {
@@ -104,6 +105,9 @@ func (w *World) claimHead(a *Agent) *Run {
 		if q.Status == "QUEUED" {
 			q.Status = "CLAIMED"
 		}
+	}
+	if !a.Pulls && !a.NoExecutor {
+		w.launch(run)
 	}
 	return run
 }
