@@ -67,7 +67,7 @@ var rooms = []room{
 		anyEnt, pure, "internal/auth", "internal/metrics", "internal/postgres", "internal/store/guard", "internal/store/pgtx", "internal/xid",
 	}, "what the API shows: it is given the read pool alone, and cannot reach what writes"},
 	{"internal/store", []string{
-		anyEnt, pure, "internal/auth", "internal/event", "internal/metrics", "internal/postgres", "internal/secret", "internal/sparing", "internal/store/guard", "internal/store/migrations", "internal/store/pgtx", "internal/store/reads", "internal/xid",
+		anyEnt, pure, "internal/auth", "internal/batch", "internal/event", "internal/metrics", "internal/postgres", "internal/secret", "internal/sparing", "internal/store/guard", "internal/store/migrations", "internal/store/pgtx", "internal/store/reads", "internal/xid",
 	}, "a storage method is one transaction: it runs no agent and answers no request"},
 
 	// What drives the store.

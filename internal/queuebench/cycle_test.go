@@ -111,12 +111,11 @@ func (h *house) cycle(agents []xid.ID, clients int, length time.Duration) (ended
 	for range 2 * clients {
 		go func() {
 			for c := range work {
-				launch, err := h.Start(background, c.Attempt)
-				h.check(err)
-				if launch != nil {
-					h.check(h.Finish(background, c.Attempt, store.Success{Summary: "done"}))
-					done.Add(1)
+				if c.Launch == nil {
+					h.Errorf("run %s was claimed and not started", c.RunID)
 				}
+				h.check(h.Finish(background, c.Attempt, store.Success{Summary: "done"}))
+				done.Add(1)
 				idle <- c.AgentID
 				<-slots
 				signal()
@@ -180,8 +179,6 @@ func BenchmarkIdleLatency(b *testing.B) {
 			if i >= 50 {
 				times.since(began)
 			}
-			h.ok(err)
-			_, err = h.Start(ctx, claimed[0].Attempt)
 			h.ok(err)
 			h.ok(h.Finish(ctx, claimed[0].Attempt, store.Success{}))
 		}

@@ -20,7 +20,7 @@ func (w *world) transitions(n int) (batch []*transition) {
 		w.queued(agent, min(left, 8))
 	}
 	for len(batch) < n {
-		claimed := w.claim(n - len(batch))
+		claimed := w.claimUnstarted(n - len(batch))
 		if len(claimed) == 0 {
 			w.Fatalf("claimed %d of %d runs", len(batch), n)
 		}

@@ -10,7 +10,7 @@ func TestWhatIsLeftOfARunThatIsGoneIsRemoved(t *testing.T) {
 	w.wake(ended)
 	w.wake(stays)
 	for _, c := range w.claim(2) {
-		_ := w.launch(c)
+		_ = w.launch(c)
 		w.ok(w.Finish(t.Context(), c.Attempt, Success{Summary: "done"}))
 	}
 	w.wake(open)
