@@ -2,13 +2,13 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
 
 	"rouse.dev/rouse/ent"
-	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
@@ -103,14 +103,30 @@ func (t *tx) startAll(ctx context.Context, starts []*starting) error {
 	return t.makeLaunches(ctx, starts)
 }
 
+// readAgents reads the agents and their workspaces, as much of them as a start looks at. The statement is one for any number of
+// agents, so that it is planned once for each connection.
 func (t *tx) readAgents(ctx context.Context, starts []*starting) error {
-	agents, err := t.Agent.Query().Where(agent.IDIn(idsBy(starts, func(x *starting) xid.ID { return x.run.agentID })...)).WithWorkspace().All(ctx)
+	const query = `
+SELECT a.id, a.workspace_id, a.name, a.role, a.instructions, a.executor, a.session_max_runs, a.session_max_age_ms,
+  a.deleted_at, w.name, w.default_executor
+FROM agents a
+JOIN workspaces w ON w.id = a.workspace_id
+WHERE a.id = ANY($1)`
+	byID := map[xid.ID]*ent.Agent{}
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
+		a, w := &ent.Agent{}, &ent.Workspace{}
+		var own, common []byte
+		if err = rows.Scan(&a.ID, &a.WorkspaceID, &a.Name, &a.Role, &a.Instructions, &own, &a.SessionMaxRuns, &a.SessionMaxAgeMs, &a.DeletedAt, &w.Name, &common); err != nil {
+			return struct{}{}, err
+		}
+		w.ID, a.Edges.Workspace, byID[a.ID] = a.WorkspaceID, w, a
+		if a.Executor, err = decodeSpec(own); err == nil {
+			w.DefaultExecutor, err = decodeSpec(common)
+		}
+		return struct{}{}, err
+	}, query, pgtx.IDs(idsBy(starts, func(x *starting) xid.ID { return x.run.agentID })))
 	if err != nil {
 		return fmt.Errorf("read the agents: %w", err)
-	}
-	byID := make(map[xid.ID]*ent.Agent, len(agents))
-	for _, a := range agents {
-		byID[a.ID] = a
 	}
 	for _, x := range starts {
 		if x.agent = byID[x.run.agentID]; x.agent == nil {
@@ -118,6 +134,14 @@ func (t *tx) readAgents(ctx context.Context, starts []*starting) error {
 		}
 	}
 	return nil
+}
+
+// decodeSpec reads a stored executor; nil: there is none.
+func decodeSpec(text []byte) (spec *domain.ExecutorSpec, err error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	return spec, json.Unmarshal(text, &spec)
 }
 
 // idsBy are different ids of what starts, none of them empty.

@@ -137,7 +137,8 @@ func (c *claimer) beyond(run runRow) bool {
 	return c.newest != nil && c.newest.headBefore(&lane{headAt: &run.requestedAt, headID: &id})
 }
 
-// moveLanes counts claimed runs in their lanes and recomputes the heads; lanes is what they became.
+// moveLanes counts claimed runs in their lanes, and in the workspace of the first one, and recomputes the heads; lanes is what
+// they became.
 func (c *claimer) moveLanes(ctx context.Context, lanes []lane, claimed []Claimed) error {
 	if len(claimed) == 0 {
 		return nil
@@ -155,12 +156,17 @@ func (c *claimer) moveLanes(ctx context.Context, lanes []lane, claimed []Claimed
 			byAgent[lanes[i].agentID] = &lanes[i]
 		}
 	}
+	workspaceID := claimed[0].WorkspaceID // the others are counted at the end
 	moved, err := pgtx.Collect(ctx, c, func(rows *sql.Rows) (l lane, err error) {
 		return l, rows.Scan(&l.agentID, &l.running, &l.headAt, &l.headID)
-	}, moveLanesQuery, pgtx.IDs(agents), pgtx.IntArray(counts))
+	}, moveLanesQuery, pgtx.IDs(agents), pgtx.IntArray(counts), workspaceID, c.taken[workspaceID])
+	if err == nil && len(moved) != len(agents) {
+		err = fmt.Errorf("changed %d of %d", len(moved), len(agents))
+	}
 	if err != nil {
 		return fmt.Errorf("change the lanes: %w", err)
 	}
+	delete(c.taken, workspaceID)
 	for _, m := range moved {
 		l := byAgent[m.agentID]
 		l.running, l.headAt, l.headID = m.running, m.headAt, m.headID
@@ -170,10 +176,13 @@ func (c *claimer) moveLanes(ctx context.Context, lanes []lane, claimed []Claimed
 }
 
 var moveLanesQuery = `
+-- $1 agents, $2 how many runs of each are taken, $3 a workspace, $4 how many of it are taken
+WITH workspace AS (
+  UPDATE workspace_lanes SET running = running + $4 WHERE workspace_id = $3 RETURNING 1)
 UPDATE agent_lanes l
 SET running = l.running + n.taken, head_at = h.requested_at, head_id = h.id
 FROM unnest($1::text[], $2::bigint[]) AS n (agent_id, taken)
 LEFT JOIN LATERAL (
   ` + guard.Head("n.agent_id") + `) h ON true
-WHERE l.agent_id = n.agent_id
+WHERE l.agent_id = n.agent_id AND l.agent_id = ANY($1) AND EXISTS (SELECT 1 FROM workspace)
 RETURNING l.agent_id, l.running, l.head_at, l.head_id`
