@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/postgres"
-	"rouse.dev/rouse/internal/store/guard"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -50,33 +49,36 @@ const (
 
 // claimNext is Attempts.Claim, with or without the runs' launch.
 func (s *Queue) claimNext(ctx context.Context, o claimOrder) ([]Claimed, error) {
-	promoting := s.promoteDue(ctx)
-	if pgtx.EndsAll(ctx, promoting) {
-		return nil, promoting
-	}
 	o.limit = min(o.limit, claimBatch)
 	claimed, err := s.claimDue(ctx, o)
-	if err = errors.Join(promoting, err); len(claimed) > 0 || CutShort(err) {
+	if len(claimed) > 0 || pgtx.EndsAll(ctx, err) || CutShort(err) {
 		return claimed, err
 	}
 	return nil, errors.Join(err, s.SettleBacklog(ctx))
 }
 
-// claimDue is claimNext without the runs whose parking is over.
+// claimDue is claimNext without the backlog of held agents.
 func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
-	passed := s.resting.claim.left() // and lanes that failed, or whose heads this call has no share left to settle
+	o.passed = s.resting.claim.left() // and lanes that failed, or whose heads this call has no share left to settle
 	var problems []error
 	for o.settles = settlesPerPass; ; {
-		lanes, err := s.dueLanes(ctx, o.limit, passed)
+		pass, err := s.claimPass(ctx, o)
 		if err != nil {
-			return nil, errors.Join(append(problems, &listError{"due lanes", err})...)
+			return nil, errors.Join(append(problems, err)...)
 		}
-		if len(lanes) == 0 || len(passed) >= lanesPassedOver {
+		if pass.parkedOver {
+			promoting := s.promoteDue(ctx)
+			if pgtx.EndsAll(ctx, promoting) {
+				return nil, promoting
+			}
+			problems, o.promoted = pgtx.AppendError(problems, promoting), true
+			continue
+		}
+		lanes := pass.due
+		if len(lanes) == 0 || len(o.passed) >= lanesPassedOver {
 			return nil, errors.Join(problems...)
 		}
-		o.agents, o.more = lanes, len(lanes) >= o.limit
 		onlyAhead := o.settles == 0
-		pass := s.claimInTurn(ctx, o)
 		for _, agentID := range s.starved.update(pgtx.Remaining(lanes, pass.failed), pass.locked) {
 			if pgtx.EndsAll(ctx, errors.Join(pass.problems...)) {
 				break
@@ -98,17 +100,28 @@ func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 		if onlyAhead {
 			pass.failed = lanes
 		}
-		passed = append(passed, pass.failed...)
+		o.passed = append(o.passed, pass.failed...)
 	}
 }
 
-// claimInTurn is claimBisecting when no batch of transitions of this process is under way: it would find their lanes locked.
-func (s *Queue) claimInTurn(ctx context.Context, o claimOrder) claimResult {
+// claimPass claims from the lanes that have the oldest heads: in one transaction, which finds them too, unless that fails. It
+// has the turn meanwhile: while a batch of transitions of this process is under way, it would find its lanes locked.
+func (s *Queue) claimPass(ctx context.Context, o claimOrder) (claimResult, error) {
 	if err := s.lanes.Take(ctx); err != nil {
-		return claimResult{failed: o.agents, problems: []error{err}}
+		return claimResult{}, &listError{"due lanes", err}
 	}
 	defer s.lanes.Give()
-	return s.claimBisecting(ctx, o)
+	pass, err := s.claimIn(ctx, o)
+	if err == nil {
+		return pass, nil
+	}
+	if o.agents, err = s.dueLanes(ctx, o.limit, o.passed); err != nil {
+		return claimResult{}, &listError{"due lanes", err}
+	}
+	o.more = len(o.agents) >= o.limit
+	pass = s.claimBisecting(ctx, o)
+	pass.due = o.agents
+	return pass, nil
 }
 
 // claimBisecting claims runs of lanes, in one transaction when none fails. Lanes that fail are found by bisecting, and left
@@ -139,28 +152,11 @@ func (s *Queue) claimBisecting(ctx context.Context, o claimOrder) (all claimResu
 	return all
 }
 
-// dueLanes finds the lanes whose heads are oldest, without locks. A full workspace in front costs the others one probe.
-// The index tells resting lanes from others, which a stable clock makes possible; the lock looks again.
-func (s *Queue) dueLanes(ctx context.Context, limit int, without []xid.ID) ([]xid.ID, error) {
-	return pgtx.Collect(ctx, s.db, pgtx.ScanOne[xid.ID], dueLanesQuery, limit, pgtx.IDs(without))
-}
-
-const dueLanesQuery = `
-WITH RECURSIVE ` + guard.WorkspacesDue + `
-SELECT l.agent_id
-FROM open_workspaces w
-CROSS JOIN LATERAL (
-  SELECT agent_id, head_at, head_id
-  FROM agent_lanes
-  WHERE workspace_id = w.workspace_id AND ` + guard.LaneDue + ` AND eligible_at <= statement_timestamp()
-    AND agent_id <> ALL($2)
-  ORDER BY head_at, head_id
-  LIMIT $1) l
-ORDER BY l.head_at, l.head_id
-LIMIT $1`
-
 // claimResult is what one transaction of the claim did, or several.
 type claimResult struct {
+	due        []xid.ID // lanes that were found, those with the oldest heads first
+	parkedOver bool     // nothing was claimed, because parked runs are to be made due first
+
 	claimed  []Claimed
 	locked   []xid.ID // lanes that nobody held, whose head's task nobody held
 	settled  int      // runs that a guard ended or parked
@@ -190,9 +186,12 @@ func (b *claimResult) noteTimeout(agentID xid.ID, err error) {
 // claimOrder says what one transaction of the claim is to take. With a queue it only offers runs to that queue's workers.
 type claimOrder struct {
 	owner  Owner
-	agents []xid.ID
+	agents []xid.ID // none: those that are due and not passed over, the oldest heads first
 	limit  int
 	lease  time.Duration
+
+	passed   []xid.ID // lanes to be passed over
+	promoted bool     // what was parked until now is due, as far as it can be
 
 	settles int  // heads that guards refuse, to be settled at most; 0: past the lanes of such heads
 	more    bool // lanes that are not among these may be due
@@ -245,8 +244,8 @@ func (s *Queue) claimIn(ctx context.Context, o claimOrder) (done claimResult, er
 				return fmt.Errorf("bound the wait for locks: %w", err)
 			}
 		}
-		lanes, err := t.lockDueLanes(ctx, o.agents, o.wait)
-		if err != nil || len(lanes) == 0 {
+		lanes, err := t.findDueLanes(ctx, &o, &done)
+		if err != nil || len(lanes) == 0 || done.parkedOver {
 			return err
 		}
 		c := newClaimer(t, o)
@@ -306,28 +305,3 @@ func (b *claimResult) keepOwned() {
 	b.claimed = slices.DeleteFunc(b.claimed, func(c Claimed) bool { return c.Queue != "" })
 	b.offered = all - len(b.claimed)
 }
-
-// lockDueLanes locks those of the lanes that are still due, and returns them with the oldest head first.
-func (t *tx) lockDueLanes(ctx context.Context, agents []xid.ID, wait bool) ([]lane, error) {
-	skip := ` SKIP LOCKED`
-	if wait {
-		skip = ``
-	}
-	lanes, err := t.lockLanes(ctx, lockDueQuery+skip, pgtx.IDs(agents))
-	if err != nil {
-		return nil, fmt.Errorf("lock due lanes: %w", err)
-	}
-	slices.SortFunc(lanes, func(a, b lane) int { // their heads may have changed while they were waited for
-		if a.headBefore(&b) {
-			return -1
-		}
-		return 1
-	})
-	return lanes, nil
-}
-
-// lockDueQuery locks in the order of the agents, as all who wait for several lanes do.
-const lockDueQuery = `
-SELECT ` + laneColumns + ` FROM agent_lanes
-WHERE agent_id = ANY($1) AND ` + guard.LaneDue + ` AND eligible_at <= clock_timestamp()
-ORDER BY agent_id FOR NO KEY UPDATE`

@@ -123,7 +123,7 @@ func TestAMessageNeverJoinsAPromptAlreadySent(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent("echo")
 	one_ := w.request(agent, scoped("task:t1"))
-	claimed := w.claimOne()
+	claimed := w.unstartedOne()
 	merged := w.request(agent, scoped("task:t1")) // C57: not started yet
 	if w.runOf(merged) != w.runOf(one_) {
 		t.Error("C57 a wake before the start was not merged")
@@ -655,7 +655,7 @@ func TestTheFifthLostLeaseFailsTheRun(t *testing.T) {
 	request := w.wake(w.agent("worker"))
 	run := w.runOf(request)
 	for range 7 {
-		c := w.claimOne()
+		c := w.unstartedOne()
 		must(w, first(w.Abandon(t.Context(), c.Attempt, true)), nil)
 		w.wantRun(run, domain.RunStatusQueued, "")
 	}
