@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -18,10 +19,8 @@ func (w *world) waiting(n int) (runs []xid.ID) {
 		agent := w.agent(string(xid.New("agent")), func(a *CreateAgent) { a.MaxConcurrentSessions = 8 })
 		w.queued(agent, min(left, 8))
 	}
-	for _, id := range w.texts(`SELECT id FROM runs WHERE status = 'QUEUED' ORDER BY requested_at, id`) {
-		runs = append(runs, xid.ID(id))
-	}
-	return runs
+	runs, err := pgtx.Collect(w.Context(), w.db, pgtx.ScanOne[xid.ID], `SELECT id FROM runs WHERE status = 'QUEUED' ORDER BY requested_at, id`)
+	return must(w, runs, err)
 }
 
 // wantStarted fails the test unless each claimed run was claimed and started once, and its launch is what is stored of it.
@@ -35,8 +34,8 @@ SELECT concat_ws(' ', r.status, r.attempt, r.started_at IS NOT NULL, a.status, a
   (SELECT array_agg(x.code ORDER BY x.id) FROM activities x WHERE x.subject_id = r.id AND x.code::text LIKE 'RUN%'),
   (SELECT array_agg(q.status || ' ' || (q.claimed_at = r.claimed_at AND q.delivered_at = r.started_at)) FROM wakeup_requests q WHERE q.run_id = r.id))
 FROM runs r JOIN run_attempts a ON a.run_id = r.id JOIN attempt_leases l ON l.run_id = r.id WHERE r.id = $1`, c.RunID)
-		if want := `CLAIMED 1 t LAUNCHING ECHO t {CLAIMED,LAUNCHED} {RUN_CLAIMED,RUN_LAUNCHED} {"CLAIMED true"}`; got != want {
-			w.Errorf("run %s: %s, want %s", c.RunID, got, want)
+		if want := `CLAIMED 1 t LAUNCHING echo t {CLAIMED,LAUNCHED} {RUN_CLAIMED,RUN_LAUNCHED} {"CLAIMED true"}`; got != want {
+			w.Fatalf("run %s: %s, want %s", c.RunID, got, want)
 		}
 		if l := c.Launch; l == nil || l.Attempt != c.Attempt || l.Prompt != one[string](w, `SELECT assembled_prompt FROM run_contents WHERE run_id = $1`, c.RunID) ||
 			l.RunToken.Digest().String() != one[string](w, `SELECT token_digest FROM run_attempts WHERE run_id = $1`, c.RunID) {
@@ -47,8 +46,10 @@ FROM runs r JOIN run_attempts a ON a.run_id = r.id JOIN attempt_leases l ON l.ru
 
 // SPEC S6.1, S6.2: what is claimed in one transaction is started in it, in batches of any size, the oldest runs first.
 func TestAClaimStartsItsRuns(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{1, 2, 16, 64} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			want := w.waiting(n)
 			claimed := w.claim(n)
@@ -67,8 +68,10 @@ func TestAClaimStartsItsRuns(t *testing.T) {
 
 // C48: whichever statement of a claim fails, and its commit too, each run is claimed and started once, and none is lost.
 func TestAFaultAfterAnyStatementOfAClaimLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{1, 2, 16, 64} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			s, f := w.faulty()
 			failed := 0
@@ -110,8 +113,10 @@ func TestAFaultAfterAnyStatementOfAClaimLosesAndRepeatsNothing(t *testing.T) {
 // S6.1: whatever becomes of a claim's commit, each run is claimed once: the one whose answer was lost is in nobody's hands, and its
 // lease runs out.
 func TestAFaultyCommitOfAClaimLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	for name, commit := range commitFaults {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			s, f := w.faulty()
 			w.waiting(9)
@@ -139,6 +144,7 @@ func TestAFaultyCommitOfAClaimLosesAndRepeatsNothing(t *testing.T) {
 
 // S6.2: a run whose prompt cannot be assembled is claimed and not started, those beside it are; its start says what is wrong.
 func TestARunThatCannotBePreparedKeepsNoOtherFromItsStart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	bad := w.runOf(w.wake(w.agent("bad")))
 	w.waiting(5)
@@ -163,6 +169,7 @@ func TestARunThatCannotBePreparedKeepsNoOtherFromItsStart(t *testing.T) {
 
 // S6.4: a run that nobody said how to execute is claimed and fails by its start; those beside it are started.
 func TestARunWithoutAnExecutorKeepsNoOtherFromItsStart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	bare := w.runOf(w.wake(w.agent("bare", func(a *CreateAgent) { a.Executor = nil })))
 	w.waiting(5)
@@ -181,6 +188,7 @@ func TestARunWithoutAnExecutorKeepsNoOtherFromItsStart(t *testing.T) {
 
 // S6.1: one claim assembles as many prompts as there is room for, the first whatever its size, and the next claim goes on.
 func TestAClaimAssemblesBoundedPrompts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.waiting(24)
 	w.sql(`UPDATE agents SET instructions = repeat('x', 60000)`)

@@ -115,6 +115,9 @@ func (s *Queue) claimPass(ctx context.Context, o claimOrder) (claimResult, error
 	if err == nil {
 		return pass, nil
 	}
+	if pgtx.EndsAll(ctx, err) {
+		return claimResult{}, fmt.Errorf("claim due lanes: %w", err)
+	}
 	if o.agents, err = s.dueLanes(ctx, o.limit, o.passed); err != nil {
 		return claimResult{}, &listError{"due lanes", err}
 	}
