@@ -80,6 +80,14 @@ func (s *fakeStore) claim() store.Claimed {
 	return c
 }
 
+// claimStarted is claim as the store does it: with what the run is launched with.
+func (s *fakeStore) claimStarted() store.Claimed {
+	c := s.claim()
+	l := s.launch
+	l.Attempt, c.Launch = c.Attempt, &l
+	return c
+}
+
 // enter counts the call and finds the row of a live attempt.
 func (s *fakeStore) enter(method string, a store.Attempt) (*row, error) {
 	s.calls[method]++
@@ -180,7 +188,7 @@ func (s *fakeStore) CancelRequested(_ context.Context, run xid.ID) (bool, error)
 	defer s.mu.Unlock()
 	for a, r := range s.rows {
 		if a.RunID == run {
-			return r.cancel, nil
+			return r.cancel, s.fail["CancelRequested"]
 		}
 	}
 	return false, nil

@@ -227,6 +227,40 @@ func TestARunThatIsSettledOrFencedAtStartIsNotLaunched(t *testing.T) {
 	}
 }
 
+// S7.7: a run comes started from its claim; whether somebody cancelled it since is asked once before its launch.
+func TestARunThatWasStartedByItsClaimIsLaunchedUnlessItIsCancelled(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		change   func(*fakeStore, store.Attempt)
+		launches int
+		want     string
+	}{
+		{"nothing has happened since", func(*fakeStore, store.Attempt) {}, 1, "FINISHED"},
+		{"a cancel came after the claim", func(s *fakeStore, a store.Attempt) { s.rows[a].cancel = true }, 0, "CANCELLED"},
+		{"nobody can say whether one came", func(s *fakeStore, _ store.Attempt) { s.fail["CancelRequested"] = errors.New("no answer") }, 1, "FINISHED"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newFakeStore()
+			launches := 0
+			p := newPool(s, agent(func(_ context.Context, r executor.Request, _ executor.Sink) (executor.Result, error) {
+				launches++
+				if r.Prompt != s.launch.Prompt {
+					t.Errorf("the prompt is %q", r.Prompt)
+				}
+				return executor.Result{Launched: true}, nil
+			}), 1)
+			c := s.claimStarted()
+			s.set(func(s *fakeStore) { tt.change(s, c.Attempt) })
+			p.Process(t.Context(), c)
+			<-p.Freed()
+			drain(t, p)
+			if got := s.row(c.Attempt).ended; got != tt.want || launches != tt.launches || s.called()["Start"] != 0 {
+				t.Errorf("ended %q after %d launches and %d starts, want %q after %d launches", got, launches, s.called()["Start"], tt.want, tt.launches)
+			}
+		})
+	}
+}
+
 func TestAnAttemptThatWasEndedTellsWhatItBroughtBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		why   *executor.Stop
