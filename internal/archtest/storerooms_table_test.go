@@ -16,7 +16,7 @@ var storeRooms = []storeRoom{
 	}},
 	{"queue", "Queue", "requests, runs, lanes, budgets and offers: what waits, what is claimed next, how a run ends", []string{
 		"activity", "backlog", "budget", "budgetcharge", "budgetguard", "budgetrelease",
-		"claim", "claimahead", "claimer", "claimerror", "claimlanes", "claimnext", "claimtake", "claimtask",
+		"claim", "claimahead", "claimer", "claimerror", "claimlanes", "claimlaunch", "claimnext", "claimtake", "claimtask",
 		"executor", "executortest", "hold", "inbox", "lane", "laneholder", "laneresting", "lanestarved", "offer", "offermove", "offerwaiters",
 		"queue", "request", "resend", "route", "routewrite",
 		"run", "runcancel", "runcancelqueued", "runcheckout", "runend", "runfireend", "runleave", "runpark", "runretry", "runsecret", "runsettle", "runspan", "runspend", "runsummary", "rununfinished",

@@ -17,23 +17,6 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// Launch is what a worker needs to run one attempt. The sealed values in Executor are bound to ExecutorHolder, the
-// record that the spec was taken from. RunToken is plain: only its digest is stored.
-type Launch struct {
-	Attempt
-	WorkspaceID, AgentID, TaskID, RoutineID, CausationID xid.ID
-	Prompt                                               string
-	Executor                                             domain.ExecutorSpec
-	ExecutorHolder                                       xid.ID
-	ResumeSessionID                                      string // "": a fresh session
-	FullPrompt                                           string // for a new session, should the one to resume be gone; "" for a fresh one
-	WakeReason                                           domain.WakeupSource
-	WakePayload                                          json.RawMessage
-	RunToken                                             auth.Token
-	Log                                                  domain.LogAllowance // what is kept of its output
-	Former                                               []domain.SealedSet  // of earlier attempts of the run, and of earlier runs of its session, to be masked as well
-}
-
 // Start is for a run that came from its claim without a Launch: it starts it, or says what is wrong. It assembles the prompt from
 // all of the run's requests, writes their receipts (SPEC S3.6) and returns what to launch. launch is nil when the attempt was
 // settled instead: agent paused or deleted, cancel asked, all reasons gone, no executor.
