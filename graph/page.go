@@ -91,7 +91,7 @@ func checkText(name string, s *string) error {
 
 // withSelection hides the caller's selection from entgql and shows it one of these fields. entgql reads selections by alias
 // and takes the columns of the last alias for all of them, so that `list: edges {…}` came back empty and two aliases of one
-// edge came back with blank columns. What is in a row is read whole instead, and edges go through loaders.
+// edge came back with blank columns. What is in a row is read whole instead (runs: see narrowed), and edges go through loaders.
 func withSelection(ctx context.Context, names ...string) context.Context {
 	set := make(ast.SelectionSet, len(names))
 	for i, name := range names {

@@ -37,7 +37,8 @@ func (r *Resolver) pageOfRuns(ctx context.Context, of predicate.Run, f *model.Ru
 		by = &newestRuns
 	}
 	edge := func(x *ent.Run) *ent.RunEdge { return x.ToEdge(by) }
-	read, err := readPage(ctx, q, p, orderedBy(by.Direction, by.Field), func(x *ent.Run) ent.Cursor { return edge(x).Cursor })
+	read, err := readPage(ctx, q, p, orderedBy(by.Direction, by.Field), func(x *ent.Run) ent.Cursor { return edge(x).Cursor },
+		func(q *ent.RunQuery) { narrowed(ctx, q, "edges", "node") })
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}

@@ -56,8 +56,8 @@ type pageRead[N any] struct {
 }
 
 // readPage reads one page of q's rows, which at gives the cursors of. It takes one statement, one more for totalCount, and one
-// more where the row of the cursor that it starts at is gone.
-func readPage[Q rowsQuery[Q, N, P, O], N any, P, O ~func(*sql.Selector)](ctx context.Context, q Q, p page, by ordering, at func(*N) ent.Cursor) (out pageRead[N], err error) {
+// more where the row of the cursor that it starts at is gone. narrow lets the query of the rows read fewer columns.
+func readPage[Q rowsQuery[Q, N, P, O], N any, P, O ~func(*sql.Selector)](ctx context.Context, q Q, p page, by ordering, at func(*N) ent.Cursor, narrow ...func(Q)) (out pageRead[N], err error) {
 	if err := p.check(by.kind); err != nil {
 		return out, err
 	}
@@ -73,6 +73,9 @@ func readPage[Q rowsQuery[Q, N, P, O], N any, P, O ~func(*sql.Selector)](ctx con
 	within.Where(by.branched(p.branches, p.reach(), p.last != nil))
 	for _, term := range by.terms(p.last != nil) {
 		within.Order(term)
+	}
+	for _, read := range narrow { // last, because a count has no columns
+		read(within)
 	}
 	rows, err := within.Limit(p.reach()).All(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"entgo.io/contrib/entgql"
 	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
@@ -34,7 +35,7 @@ func (r *mutationResolver) RetryRun(ctx context.Context, input model.RetryRunInp
 
 // Run is the resolver for the run field.
 func (r *queryResolver) Run(ctx context.Context, id xid.ID) (*ent.Run, error) {
-	return visible(r.Reader.Run.Get(ctx, id))
+	return visible(narrowed(ctx, r.Reader.Run.Query().Where(run.ID(id))).Only(ctx))
 }
 
 // TerminalShape is the resolver for the terminalShape field.
