@@ -124,6 +124,11 @@ bench-drain: ## 1,000 fires that wait, worked off by the built program, against 
 	@tools/ensure-postgres.sh test
 	$(GO) test -run '^$$' -bench '^BenchmarkDrain$$' -benchtime 1x -timeout 30m ./cmd/rouse
 
+.PHONY: bench-wakes
+bench-wakes: ## wakes, fires and webhooks by 64 clients of the built program, alone and while a backlog drains, and its memory, against pgbench
+	@tools/ensure-postgres.sh test
+	$(GO) test -run '^$$' -bench '^Benchmark(Wakes|QueuedMemory)$$' -benchtime 1x -timeout 30m ./cmd/rouse
+
 .PHONY: bench-api
 bench-api: ## the API of the built program against a bare gqlgen server, and events to many subscribers against one (BENCH=Fan)
 	@tools/ensure-postgres.sh test

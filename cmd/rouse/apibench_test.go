@@ -171,21 +171,30 @@ func askFor(b *testing.B, url, token, query string, variables map[string]any, cl
 		}
 		return len(answer), err
 	}
-	var mu sync.Mutex
-	var times sample
-	var all sync.WaitGroup
 	for range 200 { // warm
 		if l.length, err = once(); err != nil {
 			b.Fatal(err)
 		}
 	}
+	answer := l.length
+	l = hammer(b, clients, length, pid, func(int) error { _, err := once(); return err })
+	l.length = answer
+	return l
+}
+
+// hammer lets as many clients do something over and over, each one thing after the other, for a time.
+func hammer(b *testing.B, clients int, length time.Duration, pid int, once func(client int) error) (l load) {
+	b.Helper()
+	var mu sync.Mutex
+	var times sample
+	var all sync.WaitGroup
 	before, began := processorTimes(b, pid), time.Now()
-	for range clients {
+	for client := range clients {
 		all.Go(func() {
 			var mine sample
 			for time.Since(began) < length {
 				asked := time.Now()
-				if _, err := once(); err != nil {
+				if err := once(client); err != nil {
 					b.Error(err)
 					return
 				}

@@ -91,13 +91,17 @@ func makeCluster(b *testing.B) time.Duration {
 }
 
 // resident is the memory of the program's process, in MB, once it has had nothing to do for a moment.
-func resident(b testing.TB, p *program) float64 {
+func resident(b testing.TB, p *program) float64 { return memoryOf(b, p, "VmRSS:") }
+
+// memoryOf is a line about the memory of the program's process, in MB: VmRSS: is what it has, VmHWM: the most that it had.
+func memoryOf(b testing.TB, p *program, name string) float64 {
+	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		b.Fatalf("memory is read from /proc, which is not here: %v", err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if value, ok := strings.CutPrefix(line, name); ok {
 			kb, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
 			if err != nil {
 				b.Fatal(err)
@@ -105,7 +109,7 @@ func resident(b testing.TB, p *program) float64 {
 			return kb / 1024
 		}
 	}
-	b.Fatal("no VmRSS")
+	b.Fatal("no " + name)
 	return 0
 }
 
