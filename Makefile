@@ -11,7 +11,13 @@ RULES := ./internal/archtest ./internal/auth ./internal/config ./internal/cron .
 	./internal/metrics ./internal/mutants ./internal/prompt ./internal/retry ./internal/secret ./internal/summary ./internal/xid
 # The others run under the race detector, which needs a C compiler (without one Go sets CGO_ENABLED to 0).
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
-OTHERS = $(filter-out $(shell $(GO) list $(RULES)),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
+# The longest begin first, so that none is alone at the end.
+LONGEST := rouse.dev/rouse/cmd/rouse rouse.dev/rouse/internal/executor rouse.dev/rouse/internal/store rouse.dev/rouse/internal/modeltest rouse.dev/rouse/graph
+OTHERS = $(LONGEST) $(filter-out $(LONGEST) $(shell $(GO) list $(RULES)),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
+# One package more at a time than there are processors, because the tests of processes mostly wait.
+PACKAGES_AT_A_TIME ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)
+# With the race detector each process waits for a second as it ends, for races that come late. Tests start hundreds.
+RACE_OPTIONS := atexit_sleep_ms=20
 
 # The longest package takes minutes on two quiet processors, and longer where others work: Go would end it after ten.
 TIMEOUT ?= 30m
@@ -43,7 +49,7 @@ test-race: ## the other tests, with the race detector, on a database the tests s
 	@tools/ensure-program.sh curl "the test of the documents' commands"
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector (apt-get install gcc libc6-dev brings it)" >&2
 	@echo 'testing $(words $(OTHERS)) packages; the first build takes minutes, cmd/rouse is the longest'
-	@$(GO) test -json -timeout $(TIMEOUT) $(RACE) $(OTHERS) | awk -v total=$(words $(OTHERS)) -f tools/progress.awk
+	@GORACE="$(RACE_OPTIONS) $$GORACE" $(GO) test -json -p $(PACKAGES_AT_A_TIME) -timeout $(TIMEOUT) $(RACE) $(OTHERS) | awk -v total=$(words $(OTHERS)) -f tools/progress.awk
 
 .PHONY: criteria
 criteria: ## print each acceptance criterion of the loop's liveness with its tests; fail on one without

@@ -149,7 +149,7 @@ func fifo(t testing.TB) (path string, gone func() string) {
 	t.Cleanup(func() { _ = keep.Close(); _ = read.Close() })
 	return path, func() string {
 		_ = keep.Close()
-		_ = read.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_ = read.SetReadDeadline(time.Now().Add(time.Minute))
 		var all []byte
 		buf := make([]byte, 4096)
 		for {

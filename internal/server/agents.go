@@ -157,21 +157,27 @@ func (a agentAccount) claim(workspace xid.ID) (uint32, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if uid, ok := a.known[workspace]; ok {
-		return uid, nil
-	}
-	owner := account.OwnerOf(filepath.Join(homes(a.dir), workspace.String()))
 	if a.quiet {
 		if err := a.checkHome(workspace); err != nil {
 			return 0, err
 		}
-		return a.claims.Foresee(workspace.String(), owner)
 	}
-	uid, err := a.claims.Claim(workspace.String(), a.dir, owner)
-	if err == nil {
+	if uid, ok := a.known[workspace]; ok {
+		return uid, nil
+	}
+	owner := account.OwnerOf(filepath.Join(homes(a.dir), workspace.String()))
+	uid, err := a.claimOrForesee(workspace.String(), owner)
+	if err == nil { // what is foreseen stays as it is, too: a folder that was made for it must be its own when it is used
 		a.known[workspace] = uid
 	}
 	return uid, err
+}
+
+func (a agentAccount) claimOrForesee(workspace string, wish uint32) (uint32, error) {
+	if a.quiet {
+		return a.claims.Foresee(workspace, wish)
+	}
+	return a.claims.Claim(workspace, a.dir, wish)
 }
 
 // options are those of agents' processes.

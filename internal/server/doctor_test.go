@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/internal/account"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/config"
 	"rouse.dev/rouse/internal/pgtest"
@@ -216,5 +218,34 @@ func TestTheDoctorGivesNoUserIDs(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "uids")); !os.IsNotExist(err) {
 		t.Errorf("a list was made in the data folder: %v", err)
+	}
+}
+
+// What the doctor foresees for a workspace stays as it is while it looks, though others are given ids meanwhile: it makes the folder
+// in which it asks an agent before the agent is started.
+func TestTheAccountThatTheDoctorForeseesStays(t *testing.T) {
+	if os.Geteuid() != 0 || runtime.GOOS != "linux" {
+		return // all agents have one account
+	}
+	c := config.Default()
+	c.AgentUIDs = "910000-910009"
+	looks, err := lookAtAccount(c, pgtest.Folder(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	workspace := xid.New("wsp")
+	foreseen, err := looks.of(workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := accountOfAgents(c, pgtest.Folder(t), account.OpenClaims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if given, err := server.of(xid.New("wsp")); err != nil || given.Credential.Uid != foreseen.Credential.Uid {
+		t.Fatalf("another workspace was given %+v, %v; want what was foreseen, %d", given.Credential, err, foreseen.Credential.Uid)
+	}
+	if again, err := looks.of(workspace); err != nil || again.Credential.Uid != foreseen.Credential.Uid {
+		t.Errorf("it foresees %+v now, %v, and %d before", again.Credential, err, foreseen.Credential.Uid)
 	}
 }

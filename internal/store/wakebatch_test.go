@@ -49,8 +49,8 @@ func TestAFaultAfterAnyStatementOfABatchOfWakesLosesAndRepeatsNothing(t *testing
 			w := newWorld(t)
 			s, f := w.faulty()
 			step, failed := int64(1), 0
-			if size == 64 {
-				step = 17 // each wake has the same statements
+			if size > 2 {
+				step = int64(size)/4 + 1 // each wake has the same statements
 			}
 			for n := int64(1); ; n += step {
 				batch := w.wakings(size)
