@@ -72,6 +72,11 @@ test-model: ## the queue against its model, the full form: 2,000 sequences of 50
 	@tools/ensure-postgres.sh test
 	ROUSE_MODEL_FULL=1 $(GO) test -count=1 -timeout 60m -v ./internal/modeltest
 
+.PHONY: test-agents
+test-agents: ## today's agent programs from npm, against a model that does what the prompt says (Node 22, 1.3 GB, minutes)
+	cd internal/executor/testdata/agents && npm ci --no-audit --no-fund --ignore-scripts && node node_modules/@anthropic-ai/claude-code/install.cjs && node node_modules/opencode-ai/postinstall.mjs
+	$(GO) test -count=1 -tags agents -timeout 20m -v -run '^TestRealAgents$$' ./internal/executor
+
 .PHONY: test-lists
 test-lists: ## what each list reads, by every filter and order, among a million ended runs (minutes)
 	@tools/ensure-postgres.sh test

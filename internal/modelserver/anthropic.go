@@ -25,7 +25,7 @@ func (messages) read(body []byte) (a asked, err error) {
 	}
 	a.model, a.stream = in.Model, in.Stream
 	for _, m := range in.Messages {
-		a.turns = append(a.turns, turn{m.Role == "assistant", texts(m.Content)})
+		a.turns = append(a.turns, turns(m.Role == "assistant", m.Content)...)
 	}
 	for _, t := range in.Tools {
 		a.tools = append(a.tools, t.Name)

@@ -3,7 +3,6 @@ package modelserver
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 )
 
 // gemini is Google's interface: POST /v1beta/models/<model>:generateContent, and :streamGenerateContent.
@@ -25,11 +24,13 @@ func (gemini) read(body []byte) (a asked, err error) {
 		return a, err
 	}
 	for _, c := range in.Contents {
-		var said []string
-		for _, p := range c.Parts {
-			said = append(said, p.Text)
+		if c.Role == "model" {
+			a.turns = append(a.turns, turn{true, ""})
+			continue
 		}
-		a.turns = append(a.turns, turn{c.Role == "model", strings.Join(said, "\n")})
+		for _, p := range c.Parts {
+			a.turns = append(a.turns, turn{false, p.Text})
+		}
 	}
 	for _, t := range in.Tools {
 		for _, f := range t.FunctionDeclarations {

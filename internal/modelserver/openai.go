@@ -26,7 +26,7 @@ func (chat) read(body []byte) (a asked, err error) {
 	a.model, a.stream = in.Model, in.Stream
 	for _, m := range in.Messages {
 		if m.Role != "system" && m.Role != "developer" {
-			a.turns = append(a.turns, turn{m.Role == "assistant", texts(m.Content)})
+			a.turns = append(a.turns, turns(m.Role == "assistant", m.Content)...)
 		}
 	}
 	for _, t := range in.Tools {
@@ -105,9 +105,9 @@ func (responses) read(body []byte) (a asked, err error) {
 		for _, i := range items {
 			switch {
 			case i.Role == "assistant", i.Type == "function_call", i.Type == "custom_tool_call", i.Type == "local_shell_call":
-				a.turns = append(a.turns, turn{true, texts(i.Content)})
+				a.turns = append(a.turns, turns(true, i.Content)...)
 			case i.Role == "user":
-				a.turns = append(a.turns, turn{false, texts(i.Content)})
+				a.turns = append(a.turns, turns(false, i.Content)...)
 			}
 		}
 	}

@@ -61,6 +61,15 @@ func TestThePromptSaysWhatTheModelDoes(t *testing.T) {
 	}
 }
 
+// Prompts that no answer has followed stand in one message: the newest is what the model is asked.
+func TestTheNewestPromptCounts(t *testing.T) {
+	s := &Server{}
+	_, body := post(t, s, "/v1/messages", `{"messages":[{"role":"user","content":[{"type":"text","text":"@@status 401 no"},{"type":"text","text":"@@say yes"}]}]}`)
+	if !strings.Contains(body, "yes") {
+		t.Error(body)
+	}
+}
+
 func TestAModelWithoutAPromptHasNothingToDo(t *testing.T) {
 	s := &Server{}
 	if r, body := post(t, s, "/v1/messages", `{"messages":[{"role":"user","content":"hello"}]}`); r.StatusCode != 200 || !strings.Contains(body, "nothing to do") {

@@ -106,22 +106,20 @@ func readBody(r *http.Request) ([]byte, error) {
 	}
 }
 
-// texts are the texts of content in the forms that interfaces have: a string, or a list of parts with a text each.
-func texts(content json.RawMessage) string {
+// turns are the turns of a message, whose content is a text or a list of parts. What the model says is one turn. What the user says is
+// one for each part, because programs put prompts together that no answer has followed.
+func turns(model bool, content json.RawMessage) []turn {
 	var text string
-	if json.Unmarshal(content, &text) == nil {
-		return text
+	if model || json.Unmarshal(content, &text) == nil {
+		return []turn{{model, text}}
 	}
-	var parts []struct {
-		Type, Text string
-		Content    json.RawMessage
-	}
+	var parts []struct{ Text string }
 	if json.Unmarshal(content, &parts) != nil {
-		return ""
+		return nil
 	}
-	var all []string
+	var all []turn
 	for _, p := range parts {
-		all = append(all, p.Text)
+		all = append(all, turn{false, p.Text})
 	}
-	return strings.Join(all, "\n")
+	return all
 }
