@@ -33016,6 +33016,7 @@ type TaskSessionMutation struct {
 	last_used_at     *time.Time
 	secrets          *[]domain.SealedSet
 	appendsecrets    []domain.SealedSet
+	told_usage       **domain.ToldUsage
 	clearedFields    map[string]struct{}
 	workspace        *xid.ID
 	clearedworkspace bool
@@ -33505,6 +33506,55 @@ func (m *TaskSessionMutation) ResetSecrets() {
 	delete(m.clearedFields, tasksession.FieldSecrets)
 }
 
+// SetToldUsage sets the "told_usage" field.
+func (m *TaskSessionMutation) SetToldUsage(du *domain.ToldUsage) {
+	m.told_usage = &du
+}
+
+// ToldUsage returns the value of the "told_usage" field in the mutation.
+func (m *TaskSessionMutation) ToldUsage() (r *domain.ToldUsage, exists bool) {
+	v := m.told_usage
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToldUsage returns the old "told_usage" field's value of the TaskSession entity.
+// If the TaskSession object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskSessionMutation) OldToldUsage(ctx context.Context) (v *domain.ToldUsage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToldUsage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToldUsage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToldUsage: %w", err)
+	}
+	return oldValue.ToldUsage, nil
+}
+
+// ClearToldUsage clears the value of the "told_usage" field.
+func (m *TaskSessionMutation) ClearToldUsage() {
+	m.told_usage = nil
+	m.clearedFields[tasksession.FieldToldUsage] = struct{}{}
+}
+
+// ToldUsageCleared returns if the "told_usage" field was cleared in this mutation.
+func (m *TaskSessionMutation) ToldUsageCleared() bool {
+	_, ok := m.clearedFields[tasksession.FieldToldUsage]
+	return ok
+}
+
+// ResetToldUsage resets all changes to the "told_usage" field.
+func (m *TaskSessionMutation) ResetToldUsage() {
+	m.told_usage = nil
+	delete(m.clearedFields, tasksession.FieldToldUsage)
+}
+
 // ClearWorkspace clears the "workspace" edge to the Workspace entity.
 func (m *TaskSessionMutation) ClearWorkspace() {
 	m.clearedworkspace = true
@@ -33620,7 +33670,7 @@ func (m *TaskSessionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *TaskSessionMutation) Fields() []string {
-	fields := make([]string, 0, 9)
+	fields := make([]string, 0, 10)
 	if m.created_at != nil {
 		fields = append(fields, tasksession.FieldCreatedAt)
 	}
@@ -33648,6 +33698,9 @@ func (m *TaskSessionMutation) Fields() []string {
 	if m.secrets != nil {
 		fields = append(fields, tasksession.FieldSecrets)
 	}
+	if m.told_usage != nil {
+		fields = append(fields, tasksession.FieldToldUsage)
+	}
 	return fields
 }
 
@@ -33674,6 +33727,8 @@ func (m *TaskSessionMutation) Field(name string) (ent.Value, bool) {
 		return m.LastUsedAt()
 	case tasksession.FieldSecrets:
 		return m.Secrets()
+	case tasksession.FieldToldUsage:
+		return m.ToldUsage()
 	}
 	return nil, false
 }
@@ -33701,6 +33756,8 @@ func (m *TaskSessionMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldLastUsedAt(ctx)
 	case tasksession.FieldSecrets:
 		return m.OldSecrets(ctx)
+	case tasksession.FieldToldUsage:
+		return m.OldToldUsage(ctx)
 	}
 	return nil, fmt.Errorf("unknown TaskSession field %s", name)
 }
@@ -33773,6 +33830,13 @@ func (m *TaskSessionMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetSecrets(v)
 		return nil
+	case tasksession.FieldToldUsage:
+		v, ok := value.(*domain.ToldUsage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToldUsage(v)
+		return nil
 	}
 	return fmt.Errorf("unknown TaskSession field %s", name)
 }
@@ -33821,6 +33885,9 @@ func (m *TaskSessionMutation) ClearedFields() []string {
 	if m.FieldCleared(tasksession.FieldSecrets) {
 		fields = append(fields, tasksession.FieldSecrets)
 	}
+	if m.FieldCleared(tasksession.FieldToldUsage) {
+		fields = append(fields, tasksession.FieldToldUsage)
+	}
 	return fields
 }
 
@@ -33837,6 +33904,9 @@ func (m *TaskSessionMutation) ClearField(name string) error {
 	switch name {
 	case tasksession.FieldSecrets:
 		m.ClearSecrets()
+		return nil
+	case tasksession.FieldToldUsage:
+		m.ClearToldUsage()
 		return nil
 	}
 	return fmt.Errorf("unknown TaskSession nullable field %s", name)
@@ -33872,6 +33942,9 @@ func (m *TaskSessionMutation) ResetField(name string) error {
 		return nil
 	case tasksession.FieldSecrets:
 		m.ResetSecrets()
+		return nil
+	case tasksession.FieldToldUsage:
+		m.ResetToldUsage()
 		return nil
 	}
 	return fmt.Errorf("unknown TaskSession field %s", name)

@@ -41,6 +41,8 @@ type TaskSession struct {
 	LastUsedAt time.Time `json:"last_used_at,omitempty"`
 	// Secrets holds the value of the "secrets" field.
 	Secrets []domain.SealedSet `json:"secrets,omitempty"`
+	// ToldUsage holds the value of the "told_usage" field.
+	ToldUsage *domain.ToldUsage `json:"told_usage,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the TaskSessionQuery when eager-loading is set.
 	Edges        TaskSessionEdges `json:"edges"`
@@ -100,7 +102,7 @@ func (*TaskSession) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case tasksession.FieldSecrets:
+		case tasksession.FieldSecrets, tasksession.FieldToldUsage:
 			values[i] = new([]byte)
 		case tasksession.FieldRunCount:
 			values[i] = new(sql.NullInt64)
@@ -187,6 +189,14 @@ func (_m *TaskSession) assignValues(columns []string, values []any) error {
 					return fmt.Errorf("unmarshal field secrets: %w", err)
 				}
 			}
+		case tasksession.FieldToldUsage:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field told_usage", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.ToldUsage); err != nil {
+					return fmt.Errorf("unmarshal field told_usage: %w", err)
+				}
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -264,6 +274,9 @@ func (_m *TaskSession) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("secrets=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Secrets))
+	builder.WriteString(", ")
+	builder.WriteString("told_usage=")
+	builder.WriteString(fmt.Sprintf("%v", _m.ToldUsage))
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -106,6 +106,12 @@ func (_c *TaskSessionCreate) SetSecrets(v []domain.SealedSet) *TaskSessionCreate
 	return _c
 }
 
+// SetToldUsage sets the "told_usage" field.
+func (_c *TaskSessionCreate) SetToldUsage(v *domain.ToldUsage) *TaskSessionCreate {
+	_c.mutation.SetToldUsage(v)
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *TaskSessionCreate) SetID(v xid.ID) *TaskSessionCreate {
 	_c.mutation.SetID(v)
@@ -310,6 +316,10 @@ func (_c *TaskSessionCreate) createSpec() (*TaskSession, *sqlgraph.CreateSpec) {
 		_spec.SetField(tasksession.FieldSecrets, field.TypeJSON, value)
 		_node.Secrets = value
 	}
+	if value, ok := _c.mutation.ToldUsage(); ok {
+		_spec.SetField(tasksession.FieldToldUsage, field.TypeJSON, value)
+		_node.ToldUsage = value
+	}
 	if nodes := _c.mutation.WorkspaceIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
@@ -509,6 +519,24 @@ func (u *TaskSessionUpsert) ClearSecrets() *TaskSessionUpsert {
 	return u
 }
 
+// SetToldUsage sets the "told_usage" field.
+func (u *TaskSessionUpsert) SetToldUsage(v *domain.ToldUsage) *TaskSessionUpsert {
+	u.Set(tasksession.FieldToldUsage, v)
+	return u
+}
+
+// UpdateToldUsage sets the "told_usage" field to the value that was provided on create.
+func (u *TaskSessionUpsert) UpdateToldUsage() *TaskSessionUpsert {
+	u.SetExcluded(tasksession.FieldToldUsage)
+	return u
+}
+
+// ClearToldUsage clears the value of the "told_usage" field.
+func (u *TaskSessionUpsert) ClearToldUsage() *TaskSessionUpsert {
+	u.SetNull(tasksession.FieldToldUsage)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
 // Using this option is equivalent to using:
 //
@@ -672,6 +700,27 @@ func (u *TaskSessionUpsertOne) UpdateSecrets() *TaskSessionUpsertOne {
 func (u *TaskSessionUpsertOne) ClearSecrets() *TaskSessionUpsertOne {
 	return u.Update(func(s *TaskSessionUpsert) {
 		s.ClearSecrets()
+	})
+}
+
+// SetToldUsage sets the "told_usage" field.
+func (u *TaskSessionUpsertOne) SetToldUsage(v *domain.ToldUsage) *TaskSessionUpsertOne {
+	return u.Update(func(s *TaskSessionUpsert) {
+		s.SetToldUsage(v)
+	})
+}
+
+// UpdateToldUsage sets the "told_usage" field to the value that was provided on create.
+func (u *TaskSessionUpsertOne) UpdateToldUsage() *TaskSessionUpsertOne {
+	return u.Update(func(s *TaskSessionUpsert) {
+		s.UpdateToldUsage()
+	})
+}
+
+// ClearToldUsage clears the value of the "told_usage" field.
+func (u *TaskSessionUpsertOne) ClearToldUsage() *TaskSessionUpsertOne {
+	return u.Update(func(s *TaskSessionUpsert) {
+		s.ClearToldUsage()
 	})
 }
 
@@ -1005,6 +1054,27 @@ func (u *TaskSessionUpsertBulk) UpdateSecrets() *TaskSessionUpsertBulk {
 func (u *TaskSessionUpsertBulk) ClearSecrets() *TaskSessionUpsertBulk {
 	return u.Update(func(s *TaskSessionUpsert) {
 		s.ClearSecrets()
+	})
+}
+
+// SetToldUsage sets the "told_usage" field.
+func (u *TaskSessionUpsertBulk) SetToldUsage(v *domain.ToldUsage) *TaskSessionUpsertBulk {
+	return u.Update(func(s *TaskSessionUpsert) {
+		s.SetToldUsage(v)
+	})
+}
+
+// UpdateToldUsage sets the "told_usage" field to the value that was provided on create.
+func (u *TaskSessionUpsertBulk) UpdateToldUsage() *TaskSessionUpsertBulk {
+	return u.Update(func(s *TaskSessionUpsert) {
+		s.UpdateToldUsage()
+	})
+}
+
+// ClearToldUsage clears the value of the "told_usage" field.
+func (u *TaskSessionUpsertBulk) ClearToldUsage() *TaskSessionUpsertBulk {
+	return u.Update(func(s *TaskSessionUpsert) {
+		s.ClearToldUsage()
 	})
 }
 

@@ -143,6 +143,18 @@ func (_u *TaskSessionUpdate) ClearSecrets() *TaskSessionUpdate {
 	return _u
 }
 
+// SetToldUsage sets the "told_usage" field.
+func (_u *TaskSessionUpdate) SetToldUsage(v *domain.ToldUsage) *TaskSessionUpdate {
+	_u.mutation.SetToldUsage(v)
+	return _u
+}
+
+// ClearToldUsage clears the value of the "told_usage" field.
+func (_u *TaskSessionUpdate) ClearToldUsage() *TaskSessionUpdate {
+	_u.mutation.ClearToldUsage()
+	return _u
+}
+
 // SetTask sets the "task" edge to the Task entity.
 func (_u *TaskSessionUpdate) SetTask(v *Task) *TaskSessionUpdate {
 	return _u.SetTaskID(v.ID)
@@ -274,6 +286,12 @@ func (_u *TaskSessionUpdate) sqlSave(ctx context.Context) (_node int, err error)
 	}
 	if _u.mutation.SecretsCleared() {
 		_spec.ClearField(tasksession.FieldSecrets, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.ToldUsage(); ok {
+		_spec.SetField(tasksession.FieldToldUsage, field.TypeJSON, value)
+	}
+	if _u.mutation.ToldUsageCleared() {
+		_spec.ClearField(tasksession.FieldToldUsage, field.TypeJSON)
 	}
 	if _u.mutation.TaskCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -464,6 +482,18 @@ func (_u *TaskSessionUpdateOne) ClearSecrets() *TaskSessionUpdateOne {
 	return _u
 }
 
+// SetToldUsage sets the "told_usage" field.
+func (_u *TaskSessionUpdateOne) SetToldUsage(v *domain.ToldUsage) *TaskSessionUpdateOne {
+	_u.mutation.SetToldUsage(v)
+	return _u
+}
+
+// ClearToldUsage clears the value of the "told_usage" field.
+func (_u *TaskSessionUpdateOne) ClearToldUsage() *TaskSessionUpdateOne {
+	_u.mutation.ClearToldUsage()
+	return _u
+}
+
 // SetTask sets the "task" edge to the Task entity.
 func (_u *TaskSessionUpdateOne) SetTask(v *Task) *TaskSessionUpdateOne {
 	return _u.SetTaskID(v.ID)
@@ -625,6 +655,12 @@ func (_u *TaskSessionUpdateOne) sqlSave(ctx context.Context) (_node *TaskSession
 	}
 	if _u.mutation.SecretsCleared() {
 		_spec.ClearField(tasksession.FieldSecrets, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.ToldUsage(); ok {
+		_spec.SetField(tasksession.FieldToldUsage, field.TypeJSON, value)
+	}
+	if _u.mutation.ToldUsageCleared() {
+		_spec.ClearField(tasksession.FieldToldUsage, field.TypeJSON)
 	}
 	if _u.mutation.TaskCleared() {
 		edge := &sqlgraph.EdgeSpec{

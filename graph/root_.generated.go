@@ -3984,6 +3984,10 @@ enum RunErrorCode {
   BUDGET
   "Other."
   OTHER
+  "The agent is not logged in, or its key is bad. It is not tried again."
+  AUTH
+  "The agent's account has no credit, or its plan does not cover the work. It is not tried again."
+  BILLING
 }
 
 "Use of a run."
@@ -5232,6 +5236,10 @@ input RunUsageInput {
   unread: String
   "The agent said a cost that nobody can read: the attempt is charged with what budgets reserved for it, and costUsd does not count."
   costUnread: Boolean! = false
+  "The tokens are those of the agent's session so far, over all its runs: what an earlier run of it told does not count again."
+  sessionTokens: Boolean! = false
+  "The cost is that of the agent's session so far."
+  sessionCost: Boolean! = false
 }
 
 "Result of reportRunSucceeded."

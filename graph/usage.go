@@ -33,7 +33,8 @@ func usageOf(in *model.RunUsageInput) (*store.Usage, error) {
 	if len(valueOf(in.Unread)) > unreadBytesMax {
 		p.add([]string{"usage", "unread"}, domain.UserErrorCodeTooLong, "must be at most %d bytes", unreadBytesMax)
 	}
-	usage := &store.Usage{InputTokens: int64(in.InputTokens), OutputTokens: int64(in.OutputTokens), CostUSD: in.CostUsd, CostUnread: in.CostUnread, Unread: valueOf(in.Unread)}
+	usage := &store.Usage{InputTokens: int64(in.InputTokens), OutputTokens: int64(in.OutputTokens), CostUSD: in.CostUsd, CostUnread: in.CostUnread, Unread: valueOf(in.Unread),
+		SessionTokens: in.SessionTokens, SessionCost: in.SessionCost}
 	if in.CostUnread {
 		usage.CostUSD = ""
 	}

@@ -1450,8 +1450,14 @@ func (ec *executionContext) unmarshalInputRunUsageInput(ctx context.Context, obj
 	if _, present := asMap["costUnread"]; !present {
 		asMap["costUnread"] = false
 	}
+	if _, present := asMap["sessionTokens"]; !present {
+		asMap["sessionTokens"] = false
+	}
+	if _, present := asMap["sessionCost"]; !present {
+		asMap["sessionCost"] = false
+	}
 
-	fieldsInOrder := [...]string{"inputTokens", "outputTokens", "costUsd", "unread", "costUnread"}
+	fieldsInOrder := [...]string{"inputTokens", "outputTokens", "costUsd", "unread", "costUnread", "sessionTokens", "sessionCost"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1493,6 +1499,20 @@ func (ec *executionContext) unmarshalInputRunUsageInput(ctx context.Context, obj
 				return it, err
 			}
 			it.CostUnread = data
+		case "sessionTokens":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sessionTokens"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SessionTokens = data
+		case "sessionCost":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sessionCost"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SessionCost = data
 		}
 	}
 	return it, nil

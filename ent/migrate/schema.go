@@ -1059,7 +1059,7 @@ var (
 		{Name: "outcome", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "end_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR"}, SchemaType: map[string]string{"postgres": "end_reason"}},
 		{Name: "summary", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
-		{Name: "error_code", Type: field.TypeEnum, Nullable: true, Enums: []string{"RATE_LIMITED", "LAUNCH", "TIMEOUT", "CRASH", "LEASE_LOST", "BUDGET", "OTHER"}, SchemaType: map[string]string{"postgres": "run_error_code"}},
+		{Name: "error_code", Type: field.TypeEnum, Nullable: true, Enums: []string{"RATE_LIMITED", "LAUNCH", "TIMEOUT", "CRASH", "LEASE_LOST", "BUDGET", "OTHER", "AUTH", "BILLING"}, SchemaType: map[string]string{"postgres": "run_error_code"}},
 		{Name: "error_message", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "error_retryable", Type: field.TypeBool, Default: "false"},
 		{Name: "retry_source", Type: field.TypeEnum, Nullable: true, Enums: []string{"BACKOFF", "RATE_LIMIT_PARSED"}, SchemaType: map[string]string{"postgres": "retry_source"}},
@@ -1259,7 +1259,7 @@ var (
 		{Name: "status", Type: field.TypeEnum, Enums: []string{"OFFERED", "LAUNCHING", "RUNNING", "SUCCEEDED", "FAILED", "ABANDONED", "INTERRUPTED", "CANCELLED"}, SchemaType: map[string]string{"postgres": "run_attempt_status"}},
 		{Name: "owner", Type: field.TypeString, Size: 64},
 		{Name: "token_digest", Type: field.TypeString, Nullable: true, Size: 64},
-		{Name: "error_code", Type: field.TypeEnum, Nullable: true, Enums: []string{"RATE_LIMITED", "LAUNCH", "TIMEOUT", "CRASH", "LEASE_LOST", "BUDGET", "OTHER"}, SchemaType: map[string]string{"postgres": "run_error_code"}},
+		{Name: "error_code", Type: field.TypeEnum, Nullable: true, Enums: []string{"RATE_LIMITED", "LAUNCH", "TIMEOUT", "CRASH", "LEASE_LOST", "BUDGET", "OTHER", "AUTH", "BILLING"}, SchemaType: map[string]string{"postgres": "run_error_code"}},
 		{Name: "error_message", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "started_at", Type: field.TypeTime},
 		{Name: "heartbeat_at", Type: field.TypeTime, Nullable: true},
@@ -1610,6 +1610,7 @@ var (
 		{Name: "run_count", Type: field.TypeInt, Default: 0},
 		{Name: "last_used_at", Type: field.TypeTime},
 		{Name: "secrets", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "jsonb"}},
+		{Name: "told_usage", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "jsonb"}},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
 		{Name: "task_id", Type: field.TypeString, Size: 64},
 		{Name: "agent_id", Type: field.TypeString, Size: 64},
@@ -1622,19 +1623,19 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "task_sessions_workspaces_workspace",
-				Columns:    []*schema.Column{TaskSessionsColumns[7]},
+				Columns:    []*schema.Column{TaskSessionsColumns[8]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "task_sessions_tasks_task",
-				Columns:    []*schema.Column{TaskSessionsColumns[8]},
+				Columns:    []*schema.Column{TaskSessionsColumns[9]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "task_sessions_agents_agent",
-				Columns:    []*schema.Column{TaskSessionsColumns[9]},
+				Columns:    []*schema.Column{TaskSessionsColumns[10]},
 				RefColumns: []*schema.Column{AgentsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -1643,7 +1644,7 @@ var (
 			{
 				Name:    "tasksession_task_id_agent_id",
 				Unique:  true,
-				Columns: []*schema.Column{TaskSessionsColumns[8], TaskSessionsColumns[9]},
+				Columns: []*schema.Column{TaskSessionsColumns[9], TaskSessionsColumns[10]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "state <> 'ENDED'",
 				},
@@ -1651,7 +1652,7 @@ var (
 			{
 				Name:    "tasksession_agent_id",
 				Unique:  false,
-				Columns: []*schema.Column{TaskSessionsColumns[9]},
+				Columns: []*schema.Column{TaskSessionsColumns[10]},
 			},
 		},
 	}

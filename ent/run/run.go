@@ -336,7 +336,7 @@ func EndReasonValidator(er domain.EndReason) error {
 // ErrorCodeValidator is a validator for the "error_code" field enum values. It is called by the builders before save.
 func ErrorCodeValidator(ec domain.RunErrorCode) error {
 	switch ec {
-	case "RATE_LIMITED", "LAUNCH", "TIMEOUT", "CRASH", "LEASE_LOST", "BUDGET", "OTHER":
+	case "RATE_LIMITED", "LAUNCH", "TIMEOUT", "CRASH", "LEASE_LOST", "BUDGET", "OTHER", "AUTH", "BILLING":
 		return nil
 	default:
 		return fmt.Errorf("run: invalid enum value for error_code field: %q", ec)

@@ -208,7 +208,8 @@ type TaskSession struct{ ent.Schema }
 func (TaskSession) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "ses"}, owned{}} }
 
 // Fields of TaskSession. secrets are what its runs were launched with, sealed as on the executors' records, oldest first: the
-// session may still know them. They are gone when the session is resumed no more.
+// session may still know them. They are gone when the session is resumed no more. told_usage is what the agent's program told last
+// of the use of the whole session.
 func (TaskSession) Fields() []ent.Field {
 	return []ent.Field{
 		ref("task_id"),
@@ -218,6 +219,7 @@ func (TaskSession) Fields() []ent.Field {
 		field.Int("run_count").Default(0),
 		field.Time("last_used_at"),
 		field.JSON("secrets", []domain.SealedSet{}).Optional().SchemaType(jsonb()).Annotations(hidden()),
+		field.JSON("told_usage", &domain.ToldUsage{}).Optional().SchemaType(jsonb()).Annotations(hidden()),
 	}
 }
 

@@ -36,6 +36,8 @@ const (
 	FieldLastUsedAt = "last_used_at"
 	// FieldSecrets holds the string denoting the secrets field in the database.
 	FieldSecrets = "secrets"
+	// FieldToldUsage holds the string denoting the told_usage field in the database.
+	FieldToldUsage = "told_usage"
 	// EdgeWorkspace holds the string denoting the workspace edge name in mutations.
 	EdgeWorkspace = "workspace"
 	// EdgeTask holds the string denoting the task edge name in mutations.
@@ -79,6 +81,7 @@ var Columns = []string{
 	FieldRunCount,
 	FieldLastUsedAt,
 	FieldSecrets,
+	FieldToldUsage,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).

@@ -527,6 +527,16 @@ func SecretsNotNil() predicate.TaskSession {
 	return predicate.TaskSession(sql.FieldNotNull(FieldSecrets))
 }
 
+// ToldUsageIsNil applies the IsNil predicate on the "told_usage" field.
+func ToldUsageIsNil() predicate.TaskSession {
+	return predicate.TaskSession(sql.FieldIsNull(FieldToldUsage))
+}
+
+// ToldUsageNotNil applies the NotNil predicate on the "told_usage" field.
+func ToldUsageNotNil() predicate.TaskSession {
+	return predicate.TaskSession(sql.FieldNotNull(FieldToldUsage))
+}
+
 // HasWorkspace applies the HasEdge predicate on the "workspace" edge.
 func HasWorkspace() predicate.TaskSession {
 	return predicate.TaskSession(func(s *sql.Selector) {

@@ -1698,6 +1698,10 @@ type RunUsageInput struct {
 	Unread *string `json:"unread,omitempty"`
 	// The agent said a cost that nobody can read: the attempt is charged with what budgets reserved for it, and costUsd does not count.
 	CostUnread bool `json:"costUnread"`
+	// The tokens are those of the agent's session so far, over all its runs: what an earlier run of it told does not count again.
+	SessionTokens bool `json:"sessionTokens"`
+	// The cost is that of the agent's session so far.
+	SessionCost bool `json:"sessionCost"`
 }
 
 // Preview of a schedule; nothing is stored.

@@ -53,7 +53,7 @@ var rooms = []room{
 	{"internal/metrics", []string{"internal/domain", "internal/xid"}, "counting is called by all and calls nobody"},
 	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},
 	{"internal/postgres", []string{"internal/account", "internal/domain", "internal/xid"}, "it runs a database and does not know what the tables mean"},
-	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/ownthread", "internal/preset", "internal/proc", "internal/xid"}, "an executor runs one request and never sees the store"},
+	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/ownthread", "internal/preset", "internal/proc", "internal/retry", "internal/xid"}, "an executor runs one request and never sees the store"},
 	{"internal/edge", []string{"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/share", "internal/sparing", "internal/xid"}, "limits and access hold for any schema"},
 	{"internal/console", nil, "the page holds no data; all it shows comes from the API"},
 

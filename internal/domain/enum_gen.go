@@ -557,6 +557,8 @@ var runErrorCodeValues = []RunErrorCode{
 	RunErrorCodeLeaseLost,
 	RunErrorCodeBudget,
 	RunErrorCodeOther,
+	RunErrorCodeAuth,
+	RunErrorCodeBilling,
 }
 
 // Values lists every RunErrorCode, in the order of the constants.

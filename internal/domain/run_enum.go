@@ -83,6 +83,8 @@ const (
 	RunErrorCodeLeaseLost   RunErrorCode = "LEASE_LOST"   // lease lost
 	RunErrorCodeBudget      RunErrorCode = "BUDGET"       // budget
 	RunErrorCodeOther       RunErrorCode = "OTHER"        // other
+	RunErrorCodeAuth        RunErrorCode = "AUTH"         // the agent is not logged in, or its key is bad
+	RunErrorCodeBilling     RunErrorCode = "BILLING"      // no credit, or the plan does not cover it
 )
 
 // RunEventKind is a step in the life of a run.

@@ -1,6 +1,9 @@
 package domain
 
-import "time"
+import (
+	"regexp"
+	"time"
+)
 
 // TaskConversation is the agent-side session that the runs of one agent on one task resume. The zero value is none.
 type TaskConversation struct {
@@ -41,14 +44,19 @@ func PlanSession(f SessionFacts) SessionPlan {
 }
 
 // SpoilsSession says whether a failure of an attempt that resumed a session may come from the session, so that the next
-// attempt opens a new one. A rate limit, a timeout and a lost lease have other causes.
-func SpoilsSession(code RunErrorCode) bool {
+// attempt opens a new one. A rate limit, an account that is refused, a timeout and a lost lease have other causes. So has the
+// trouble of a model's provider, which the message tells.
+func SpoilsSession(code RunErrorCode, message string) bool {
 	switch code {
 	case RunErrorCodeLaunch, RunErrorCodeCrash, RunErrorCodeOther:
-		return true
+		return !providerTrouble.MatchString(message)
 	}
 	return false
 }
+
+// providerTrouble is what the programs of agents say when their model's provider cannot answer.
+var providerTrouble = regexp.MustCompile(`(?i)\boverloaded\b|\boverloaded_error\b|api error: (?:5[0-9]{2}|internal server error|connection error|request timed out)|unexpected status 5[0-9]{2}\b` +
+	`|\b5[0-9]{2} (?:internal server error|bad gateway|service unavailable|gateway timeout)|\bstream disconnected\b|\bservice[_ ]unavailable\b|"(?:code|status)":\s*5[0-9]{2}\b|\bmodel is (?:currently )?overloaded\b`)
 
 // SessionEnd is what an attempt's end does to the session of its agent and task.
 type SessionEnd string

@@ -58,10 +58,28 @@ func TestAfterSession(t *testing.T) {
 func TestWhichFailuresSpoilASession(t *testing.T) {
 	for code, want := range map[RunErrorCode]bool{
 		RunErrorCodeCrash: true, RunErrorCodeLaunch: true, RunErrorCodeOther: true,
-		RunErrorCodeRateLimited: false, RunErrorCodeTimeout: false, RunErrorCodeLeaseLost: false,
+		RunErrorCodeRateLimited: false, RunErrorCodeTimeout: false, RunErrorCodeLeaseLost: false, RunErrorCodeAuth: false, RunErrorCodeBilling: false,
 	} {
-		if SpoilsSession(code) != want {
+		if SpoilsSession(code, "it failed") != want {
 			t.Errorf("%s: %v", code, !want)
+		}
+	}
+}
+
+// What a model's provider cannot do says nothing about the session.
+func TestTheTroubleOfAProviderSpoilsNoSession(t *testing.T) {
+	for message, want := range map[string]bool{
+		"the agent reported an error: API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment.":                      false,
+		"the agent reported an error: unexpected status 503 Service Unavailable: overloaded, url: http://127.0.0.1/v1/responses":                               false,
+		"the agent reported an error: stream disconnected before completion: error sending request":                                                            false,
+		`the agent reported an error: [API Error: {"error":{"code":503,"message":"The model is overloaded. Please try again later.","status":"UNAVAILABLE"}}]`: false,
+		"the agent reported an error: API Error: 500 Internal server error":                                                                                    false,
+		"the agent reported an error: No conversation found with session ID: 5f1c":                                                                             true,
+		"the command exited with code 1 and left no result; its last output:\nError: thread/resume failed: no rollout found for thread id 0199":                true,
+		"the agent reported an error: the file has 529 lines":                                                                                                  true,
+	} {
+		if got := SpoilsSession(RunErrorCodeOther, message); got != want {
+			t.Errorf("%q: %t", message, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -17,6 +18,38 @@ type AttemptUsage struct {
 	CostUSD                   string // decimal, e.g. "0.0425"; "" when unknown
 	CostUnread                bool   // a cost was said and cannot be read: it is charged as what the budget reserved
 	Unread                    string // what was said and cannot be read, in sentences; "" when all was read
+	SessionTokens             bool   // the tokens are those of the agent's session so far, over all its runs
+	SessionCost               bool   // and so is the cost
+}
+
+// ToldUsage is what an agent's program told last of the use of its whole session.
+type ToldUsage struct {
+	InputTokens  int64  `json:"input_tokens,omitempty"`
+	OutputTokens int64  `json:"output_tokens,omitempty"`
+	CostUSD      string `json:"cost_usd,omitempty"`
+}
+
+// Since is the part of a session's use that is new since the program told of it before, and what it has told now. Less than before is
+// a new process's, which counts from nothing, so that all of it is new.
+func (u AttemptUsage) Since(before ToldUsage) (since AttemptUsage, now ToldUsage) {
+	since, now = u, before
+	since.SessionTokens, since.SessionCost = false, false
+	if u.SessionTokens {
+		now.InputTokens, now.OutputTokens = u.InputTokens, u.OutputTokens
+		if u.InputTokens >= before.InputTokens && u.OutputTokens >= before.OutputTokens {
+			since.InputTokens, since.OutputTokens = u.InputTokens-before.InputTokens, u.OutputTokens-before.OutputTokens
+		}
+	}
+	if !u.SessionCost || u.CostUnread {
+		return since, now
+	}
+	now.CostUSD = u.CostUSD
+	told, problem := ReadCost(u.CostUSD)
+	former, unread := ReadCost(cmp.Or(before.CostUSD, "0"))
+	if problem == "" && unread == "" && told >= former {
+		since.CostUSD = (told - former).String()
+	}
+	return since, now
 }
 
 // Bounds of what one attempt may say that it used. MaxTokens is the largest Int of the API, by which workers report; a cost is
@@ -82,7 +115,11 @@ type Tally struct {
 	cost          Money
 	costUnread    bool
 	unread        []string
+	ofSession     bool
 }
+
+// OfSession says that the tokens are those of the agent's session so far.
+func (t *Tally) OfSession() { t.ofSession = true }
 
 // Cost adds a cost in US dollars; nil adds nothing. name says where the cost stood, for people.
 func (t *Tally) Cost(name string, said any) {
@@ -131,7 +168,7 @@ func (t *Tally) cannotRead(name string, said any, problem string) {
 // Usage is the sum.
 func (t *Tally) Usage() *AttemptUsage {
 	u := &AttemptUsage{InputTokens: t.input, OutputTokens: t.output, CostUSD: t.cost.String(), CostUnread: t.costUnread,
-		Unread: CutText(strings.Join(t.unread, "; "), maxUnread, "…")}
+		Unread: CutText(strings.Join(t.unread, "; "), maxUnread, "…"), SessionTokens: t.ofSession}
 	if u.CostUnread {
 		u.CostUSD = ""
 	}

@@ -154,3 +154,31 @@ func FuzzResultUsage(f *testing.F) {
 		}
 	})
 }
+
+// A program tells of its whole session: what it told before does not count again.
+func TestTheUseOfASessionThatIsNew(t *testing.T) {
+	total := AttemptUsage{InputTokens: 200, OutputTokens: 22, CostUSD: "0.5", SessionTokens: true, SessionCost: true}
+	for _, c := range []struct {
+		name   string
+		u      AttemptUsage
+		before ToldUsage
+		since  AttemptUsage
+		now    ToldUsage
+	}{
+		{"of a session that told nothing before", total, ToldUsage{}, AttemptUsage{InputTokens: 200, OutputTokens: 22, CostUSD: "0.5"}, ToldUsage{200, 22, "0.5"}},
+		{"more than before", total, ToldUsage{100, 11, "0.2"}, AttemptUsage{InputTokens: 100, OutputTokens: 11, CostUSD: "0.3"}, ToldUsage{200, 22, "0.5"}},
+		{"the same as before", total, ToldUsage{200, 22, "0.5"}, AttemptUsage{CostUSD: "0"}, ToldUsage{200, 22, "0.5"}},
+		{"less than before: a new process", total, ToldUsage{900, 90, "9"}, AttemptUsage{InputTokens: 200, OutputTokens: 22, CostUSD: "0.5"}, ToldUsage{200, 22, "0.5"}},
+		{"less of one kind alone", total, ToldUsage{100, 90, "0.2"}, AttemptUsage{InputTokens: 200, OutputTokens: 22, CostUSD: "0.3"}, ToldUsage{200, 22, "0.5"}},
+		{"tokens alone", AttemptUsage{InputTokens: 200, OutputTokens: 22, CostUSD: "0.5", SessionTokens: true}, ToldUsage{100, 11, "0.2"},
+			AttemptUsage{InputTokens: 100, OutputTokens: 11, CostUSD: "0.5"}, ToldUsage{200, 22, "0.2"}},
+		{"the cost alone", AttemptUsage{InputTokens: 200, OutputTokens: 22, CostUSD: "0.5", SessionCost: true}, ToldUsage{100, 11, "0.2"},
+			AttemptUsage{InputTokens: 200, OutputTokens: 22, CostUSD: "0.3"}, ToldUsage{100, 11, "0.5"}},
+		{"a cost that cannot be read", AttemptUsage{CostUnread: true, Unread: "x", SessionCost: true}, ToldUsage{100, 11, "0.2"}, AttemptUsage{CostUnread: true, Unread: "x"}, ToldUsage{100, 11, "0.2"}},
+		{"of one run", AttemptUsage{InputTokens: 5, CostUSD: "1"}, ToldUsage{100, 11, "0.2"}, AttemptUsage{InputTokens: 5, CostUSD: "1"}, ToldUsage{100, 11, "0.2"}},
+	} {
+		if since, now := c.u.Since(c.before); since != c.since || now != c.now {
+			t.Errorf("%s: %+v, %+v, want %+v, %+v", c.name, since, now, c.since, c.now)
+		}
+	}
+}

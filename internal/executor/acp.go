@@ -12,6 +12,7 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/retry"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -169,7 +170,7 @@ func (c *conversation) fill(result *Result, req Request, answered bool) {
 	} else if text := c.transcript.text(); answered && text != "" {
 		result.Object = map[string]any{"message": text, "stop_reason": cutText(req.mask(domain.StorableText(string(c.answer.StopReason))), maxStepWord)}
 	}
-	result.Usage = c.usage(req.ResumeSessionID != "" && c.session == acp.SessionId(req.ResumeSessionID)).Masked(req.mask)
+	result.Usage = c.usage().Masked(req.mask)
 }
 
 // judge decides whether the attempt succeeded; nil is success.
@@ -195,7 +196,7 @@ func (c *conversation) judge(ctx context.Context, result Result, answered bool, 
 	case c.failure != nil && errors.Is(c.failure, errAgentGone) && state != nil:
 		c.failure.Words = c.out.errorText()
 		c.failure.Message = withTail(fmt.Sprintf("%s (it ended with code %d)", c.failure.Message, exitCode(state)), c.out)
-		return c.failure
+		return refusedAs(c.failure, retry.Refusal(c.failure.Words))
 	case c.failure != nil:
 		return c.failure
 	}

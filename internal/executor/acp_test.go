@@ -312,6 +312,8 @@ func testACPFailures(t *testing.T, agent acpAgent) {
 		{"an agent that ends", "say bye\nexit 7", domain.RunErrorCodeCrash, "code 7"},
 		{"a limit of tokens", "say half\nstop max_tokens", domain.RunErrorCodeOther, "limit of tokens"},
 		{"a refusal", "stop refusal", domain.RunErrorCodeOther, "refused"},
+		{"a bad key", "fail invalid x-api-key", domain.RunErrorCodeAuth, "rouse agent-shell"},
+		{"no credit", "fail Credit balance is too low", domain.RunErrorCodeBilling, "has no credit"},
 	} {
 		result, err := newACP(t, Options{}).Run(t.Context(), agent.request(domain.AcpPermissionPolicyReject, test.prompt), &recorder{})
 		failure := failureOf(t, err)

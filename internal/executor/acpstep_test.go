@@ -94,7 +94,7 @@ func TestASecretThatCrossesACutDoesNotShowItsFirstHalf(t *testing.T) {
 			t.Errorf("%s: %d bytes that end with %q", name, len(text), text[max(0, len(text)-40):])
 		}
 	}
-	if got := len(talk.text()); got > maxAnswer || cap(talk.answer) > 4*maxAnswer {
+	if got := len(talk.text()); got > maxAnswer || cap(talk.answer) > 2*maxWords {
 		t.Errorf("%d bytes of the message, %d are kept", got, cap(talk.answer))
 	}
 }

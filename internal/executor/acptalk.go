@@ -16,6 +16,7 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/retry"
 )
 
 // conversation is one attempt in the Agent Client Protocol: initialize, a session, one prompt.
@@ -259,11 +260,11 @@ func (c *conversation) failed(what string, err error, code domain.RunErrorCode) 
 	if isDisconnect(err) {
 		return &Failure{Code: domain.RunErrorCodeCrash, Cause: errAgentGone, Message: "the agent ended before it had answered " + what}
 	}
-	message := fmt.Sprintf("the agent answered %s with an error: %s", what, explain(err))
+	f := &Failure{Code: code, Words: explain(err), Message: fmt.Sprintf("the agent answered %s with an error: %s", what, explain(err))}
 	if re, ok := errors.AsType[*acp.RequestError](err); ok && re.Code == -32000 {
-		message += ": log the agent in as the account that agents run as (rouse agent-shell), or give it its key in the executor's environment"
+		return refusedAs(f, domain.RunErrorCodeAuth)
 	}
-	return &Failure{Code: code, Words: explain(err), Message: message}
+	return refusedAs(f, retry.Refusal(f.Words))
 }
 
 // errAgentGone is the cause of the failure of a request that was never answered.

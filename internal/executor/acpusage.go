@@ -54,9 +54,9 @@ func (c *conversation) costs(cost *domain.Said) {
 	}
 }
 
-// usage is what the protocol reports; nil when it reports nothing. The cost is that of the whole session, so that of a
-// resumed one counts only from what the agent said before the prompt.
-func (c *conversation) usage(resumed bool) *Usage {
+// usage is what the protocol reports; nil when it reports nothing. The cost is that of the whole session: of a resumed one counts
+// what is more than the agent said before the prompt, else than an earlier run of the session told.
+func (c *conversation) usage() *Usage {
 	told, cost := c.answer.Usage, c.transcript.cost
 	if told == nil && cost == nil {
 		return nil
@@ -66,10 +66,12 @@ func (c *conversation) usage(resumed bool) *Usage {
 		t.Input("usage.inputTokens", told.InputTokens.Value)
 		t.Output("usage.outputTokens", told.OutputTokens.Value)
 	}
-	if cost != nil && (!resumed || c.before != nil) {
+	if cost != nil {
 		t.Cost("cost.amount", costSince(c.before, cost.Value))
 	}
-	return t.Usage()
+	u := t.Usage()
+	u.SessionCost = cost != nil && c.before == nil
+	return u
 }
 
 // costSince is what a session cost more than before; what cannot be read of the two is returned as it is.

@@ -214,8 +214,13 @@ func (r received) redirect() *Failure {
 // refusal is the failure of an answer that is an error.
 func (r received) refusal() *Failure {
 	f := &Failure{Code: domain.RunErrorCodeOther, Message: "the agent service answered " + r.statusText(), Permanent: lastingStatus(r.status)}
-	if r.status == http.StatusTooManyRequests {
+	switch r.status {
+	case http.StatusTooManyRequests:
 		f.Code = domain.RunErrorCodeRateLimited
+	case http.StatusUnauthorized:
+		f.Code = domain.RunErrorCodeAuth
+	case http.StatusPaymentRequired:
+		f.Code = domain.RunErrorCodeBilling
 	}
 	if after := r.header.Get("Retry-After"); after != "" && !f.Permanent {
 		f.Message += "; Retry-After: " + shortWord(after, r.mask)

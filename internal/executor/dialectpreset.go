@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/preset"
+	"rouse.dev/rouse/internal/retry"
 )
 
 // presetDialect is that of an agent's program that rouse knows: it has arguments of its own, tells what it does in events, and
@@ -100,23 +102,54 @@ func (d *presetDialect) judge(ctx context.Context, result Result, said bool, e e
 		return reported(domain.ReportedError(result.Object))
 	case report.Error != "":
 		f := reported(maskedText(report.Error, maxTail, e.out.mask))
+		if report.Status == http.StatusTooManyRequests {
+			f.Code = domain.RunErrorCodeRateLimited
+		}
 		if wait := time.Until(report.LimitedUntil); wait > 0 {
 			f.Code, f.RetryAfter = domain.RunErrorCodeRateLimited, wait
 		}
-		return f
+		return d.refused(f, e)
 	case e.out.cutResult() != nil:
 		return e.out.cutResult()
 	case report.Ended && !e.how.timedOut:
 		return nil
 	}
 	result.Object = nil // words alone do not excuse an exit code
-	return judge(ctx, result, e.out, e.how, e.state, e.limits)
+	return d.refused(judge(ctx, result, e.out, e.how, e.state, e.limits), e)
 }
 
-// resumeFailed is true where the agent ended by itself before it said or did anything.
-func (d *presetDialect) resumeFailed(req Request, f *Failure) bool {
-	if req.ResumeSessionID == "" || !d.spec.CanResume() || d.reader.Report().Begun {
-		return false
+// refused is the failure with its class when a provider refuses the agent's account, as the program's words, its events and its exit
+// code tell.
+func (d *presetDialect) refused(f *Failure, e ended) *Failure {
+	if f == nil || f.Code != domain.RunErrorCodeOther && f.Code != domain.RunErrorCodeCrash {
+		return f
 	}
-	return f.Code == domain.RunErrorCodeCrash || f.Code == domain.RunErrorCodeOther
+	code := retry.Refusal(f.Words)
+	switch {
+	case code != "":
+	case d.reader.Report().Status == http.StatusUnauthorized, d.spec.LoginExit != 0 && exitCode(e.state) == d.spec.LoginExit:
+		code = domain.RunErrorCodeAuth
+	case d.reader.Report().Status == http.StatusPaymentRequired:
+		code = domain.RunErrorCodeBilling
+	}
+	return refusedAs(f, code)
+}
+
+// refusedAs says of a failure that it is an account's, and what to do; code "" leaves it as it is.
+func refusedAs(f *Failure, code domain.RunErrorCode) *Failure {
+	if code == "" {
+		return f
+	}
+	f.Code, f.Permanent = code, true
+	if code == domain.RunErrorCodeAuth {
+		f.Message += "; log the agent in as the account that agents run as (rouse agent-shell), or give it its key in the executor's environment, then retry the run"
+	} else {
+		f.Message += "; the account that the agent uses has no credit, or its plan does not cover this: change that, or give the agent another key, then retry the run"
+	}
+	return f
+}
+
+// resumeFailed is true where the program says, before its agent said or did anything, that it does not know the session.
+func (d *presetDialect) resumeFailed(req Request, f *Failure) bool {
+	return req.ResumeSessionID != "" && d.spec.CanResume() && !d.reader.Report().Begun && d.spec.SessionUnknown(f.Words)
 }

@@ -20,8 +20,15 @@ func presetRequest(t *testing.T, name, prompt string, arguments ...string) Reque
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Request{RunID: "run_1", AgentID: "agt_1", WorkspaceID: "wsp_1", Attempt: 1, Prompt: prompt, Spec: domain.ExecutorSpec{
-		Command: &domain.CommandSpec{Preset: name, Argv: append([]string{stub}, arguments...), Timeout: time.Minute, Grace: time.Second}}}
+	req := presetRequestOf(name, append([]string{stub}, arguments...)...)
+	req.Prompt = prompt
+	return req
+}
+
+// presetRequestOf runs another program as a preset.
+func presetRequestOf(name string, argv ...string) Request {
+	return Request{RunID: "run_1", AgentID: "agt_1", WorkspaceID: "wsp_1", Attempt: 1, Prompt: "hello", Spec: domain.ExecutorSpec{
+		Command: &domain.CommandSpec{Preset: name, Argv: argv, Timeout: time.Minute, Grace: time.Second}}}
 }
 
 func TestPresets(t *testing.T) {
@@ -31,7 +38,7 @@ func TestPresets(t *testing.T) {
 		notes         []string
 	}{
 		{"claude", "5f1c0000-0000-4000-8000-000000000001", Usage{InputTokens: 1110, OutputTokens: 7, CostUSD: "0.0425"}, []string{"thinks: Let me look.", `uses a tool: Bash {"command":"ls"}`}},
-		{"codex", "0199a213-81c0-7800-8aa1-bbab2a035a53", Usage{InputTokens: 24763, OutputTokens: 122, CostUSD: "0"}, []string{"thinks: **Searching**", "runs: bash -lc ls", "changes files: update a.go"}},
+		{"codex", "0199a213-81c0-7800-8aa1-bbab2a035a53", Usage{InputTokens: 24763, OutputTokens: 122, CostUSD: "0", SessionTokens: true}, []string{"thinks: **Searching**", "runs: bash -lc ls", "changes files: update a.go"}},
 		{"gemini", "3f2e0000-0000-4000-8000-000000000002", Usage{InputTokens: 120, OutputTokens: 10, CostUSD: "0"}, []string{`uses a tool: run_shell_command {"command":"ls"}`}},
 		{"opencode", "ses_494719016ffe85dkDMj0FPRbHK", Usage{InputTokens: 691, OutputTokens: 15, CostUSD: "0.003"}, []string{`uses a tool: bash {"command":"ls"}`}},
 		{"aider", "", Usage{InputTokens: 2100, OutputTokens: 118, CostUSD: "0.0123"}, nil},
@@ -78,7 +85,12 @@ func testPresetSession(t *testing.T, c *Command, name, session string, first Res
 	if again, err := c.Run(t.Context(), req, &recorder{}); err != nil || again.SessionID != session || again.Fresh || !strings.Contains(again.Object["message"].(string), "the news") {
 		t.Errorf("resumed: %+v, %v", again, err)
 	}
-	req.ResumeSessionID = "gone"
+	req.Prompt = "hit the limit"
+	sink = &recorder{}
+	if limited, err := c.Run(t.Context(), req, sink); failureOf(t, err) == nil || limited.Fresh || strings.Contains(sink.text(), "could not be resumed") {
+		t.Errorf("a limit is taken for a lost session: %+v, %v\n%s", limited, err, sink.text())
+	}
+	req.Prompt, req.ResumeSessionID = "the news", "gone"
 	sink = &recorder{}
 	again, err := c.Run(t.Context(), req, sink)
 	if err != nil || again.SessionID != session || !again.Fresh || !strings.Contains(again.Object["message"].(string), "from the start") {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -107,7 +108,34 @@ func (p *probe) program(ctx context.Context, argv []string, folder string) {
 	}
 	if known != nil {
 		p.version(ctx, command, *known, l)
+		p.login(ctx, command, *known, l)
 	}
+}
+
+// login asks a preset's program whether it is logged in, where it can tell at no cost. A program that is not may have a key in the
+// executor's environment, of which some programs say nothing here: then the answer tells. So it does for a version without the command.
+func (p *probe) login(ctx context.Context, command *Command, known preset.Preset, l launch) {
+	if p.failed || len(known.LoginStatus) == 0 {
+		return
+	}
+	req := p.req
+	req.Prompt, req.Spec = "", domain.ExecutorSpec{Command: &domain.CommandSpec{
+		Argv: append([]string{l.program}, known.LoginStatus...), WorkingDirectory: l.directory, Timeout: versionLimit, Grace: time.Second}}
+	result, _ := command.Run(ctx, req, &listener{}) // its exit code is a part of the answer, which its output tells
+	switch said := strings.Join(strings.Fields(result.Tail), " "); {
+	case strings.Contains(said, `"loggedIn": true`), strings.Contains(said, "Logged in"):
+		p.pass("login", "the program says that it is logged in")
+	case (strings.Contains(said, `"loggedIn": false`) || strings.Contains(said, "Not logged in")) && !hasKey(req.Environment):
+		p.fail("login", "the program says that it is not logged in", "log it in as the account that agents run as (rouse agent-shell --workspace "+
+			cmp.Or(p.req.WorkspaceID.String(), "SLUG")+"), or give it its key in the executor's environment")
+	}
+}
+
+// hasKey says whether an environment seems to hold a key for a model's provider.
+func hasKey(environment []Variable) bool {
+	return slices.ContainsFunc(environment, func(v Variable) bool {
+		return v.Value != "" && !strings.HasPrefix(v.Name, "ROUSE_") && (strings.HasSuffix(v.Name, "_KEY") || strings.HasSuffix(v.Name, "_TOKEN"))
+	})
 }
 
 func folderHint(folder string, o Options) string {

@@ -55,24 +55,23 @@ func TestAmountsOfTheProtocol(t *testing.T) {
 		name         string
 		before, cost *domain.Said
 		answer       string
-		resumed      bool
 		want         *Usage
 	}{
-		{"nothing told", nil, nil, `{}`, false, nil},
-		{"tokens as text", nil, nil, `{"usage":{"inputTokens":"7","outputTokens":2}}`, false, &Usage{InputTokens: 7, OutputTokens: 2, CostUSD: "0"}},
-		{"a cost as text", nil, updated(`"0.5"`), `{}`, false, &Usage{CostUSD: "0.5"}},
-		{"only what is new of a resumed session", updated("0.25"), updated("1"), `{}`, true, &Usage{CostUSD: "0.75"}},
-		{"a resumed session that told nothing before", nil, updated("1"), `{}`, true, &Usage{CostUSD: "0"}},
-		{"less than before", updated("2"), updated("1"), `{}`, true, &Usage{CostUnread: true, Unread: `cost.amount "-1" is below nothing`}},
-		{"no number now", updated("2"), updated(`"x"`), `{}`, true, &Usage{CostUnread: true, Unread: `cost.amount "x" is no number`}},
-		{"no number before", updated(`"x"`), updated("2"), `{}`, true, &Usage{CostUnread: true, Unread: `cost.amount "x" is no number`}},
-		{"beyond all numbers", nil, updated("1e400"), `{}`, false, &Usage{CostUnread: true, Unread: `cost.amount "1e400" is beyond all numbers`}},
+		{"nothing told", nil, nil, `{}`, nil},
+		{"tokens as text", nil, nil, `{"usage":{"inputTokens":"7","outputTokens":2}}`, &Usage{InputTokens: 7, OutputTokens: 2, CostUSD: "0"}},
+		{"a cost as text", nil, updated(`"0.5"`), `{}`, &Usage{CostUSD: "0.5", SessionCost: true}},
+		{"only what is new of a resumed session", updated("0.25"), updated("1"), `{}`, &Usage{CostUSD: "0.75"}},
+		{"a session that told nothing before", nil, updated("1"), `{}`, &Usage{CostUSD: "1", SessionCost: true}},
+		{"less than before", updated("2"), updated("1"), `{}`, &Usage{CostUnread: true, Unread: `cost.amount "-1" is below nothing`}},
+		{"no number now", updated("2"), updated(`"x"`), `{}`, &Usage{CostUnread: true, Unread: `cost.amount "x" is no number`}},
+		{"no number before", updated(`"x"`), updated("2"), `{}`, &Usage{CostUnread: true, Unread: `cost.amount "x" is no number`}},
+		{"beyond all numbers", nil, updated("1e400"), `{}`, &Usage{CostUnread: true, SessionCost: true, Unread: `cost.amount "1e400" is beyond all numbers`}},
 	} {
 		c := &conversation{transcript: &transcript{cost: test.cost}, before: test.before}
 		if err := json.Unmarshal([]byte(test.answer), &c.answer); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.usage(test.resumed); (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
+		if got := c.usage(); (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
 			t.Errorf("%s: %+v", test.name, got)
 		}
 	}

@@ -2,6 +2,7 @@ package preset
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -22,13 +23,32 @@ type claudeEvent struct {
 		Status   string
 		ResetsAt domain.Said // Unix seconds
 	} `json:"rate_limit_info"`
+	Status  domain.Said `json:"api_error_status"`
 	CostUSD domain.Said `json:"total_cost_usd"`
-	Usage   *struct {
+	// Models is the use of all models since the result before. Newer versions tell it. Their total_cost_usd is the session's over all
+	// its runs, and usage is that of one model.
+	Models json.RawMessage `json:"model_usage_since_last_result"`
+	// Refused says of an assistant's message that the program wrote it, because the model's provider refused a request.
+	Refused bool `json:"is_api_error_message"`
+	// Of a system event that tells of a request that is made again.
+	RetryStatus domain.Said `json:"error_status"`
+	RetryError  either      `json:"error"`
+	Attempt     domain.Said
+	MaxRetries  domain.Said `json:"max_retries"`
+	Usage       *struct {
 		Input    domain.Said `json:"input_tokens"`
 		Output   domain.Said `json:"output_tokens"`
 		Read     domain.Said `json:"cache_read_input_tokens"`
 		Creation domain.Said `json:"cache_creation_input_tokens"`
 	}
+}
+
+type claudeModelUse struct {
+	Input    domain.Said `json:"inputTokens"`
+	Output   domain.Said `json:"outputTokens"`
+	Read     domain.Said `json:"cacheReadInputTokens"`
+	Creation domain.Said `json:"cacheCreationInputTokens"`
+	CostUSD  domain.Said `json:"costUSD"`
 }
 
 type claudeBlock struct {
@@ -45,12 +65,17 @@ func (c *claude) Read(line []byte) ([]Line, bool) {
 	c.session(e.SessionID)
 	switch e.Type {
 	case "assistant":
+		if e.Refused { // the result says it once more
+			return nil, true
+		}
 		return c.blocks(e.Message.Content), true
 	case "result":
 		c.end(e)
 	case "rate_limit_event":
 		c.limit(e)
-	case "system", "user", "stream_event", "tool_progress", "control_request", "control_response":
+	case "system":
+		return c.again(e), true
+	case "user", "stream_event", "tool_progress", "control_request", "control_response":
 	default:
 		return nil, false
 	}
@@ -99,6 +124,42 @@ func (c *claude) end(e claudeEvent) {
 			c.told.Error = e.Subtype
 		}
 	}
+	if n, ok := e.Status.Value.(json.Number); ok {
+		status, _ := n.Int64() // 0 for what is no status
+		c.told.Status = int(status)
+	}
+	if !c.models(e.Models) {
+		c.total(e)
+	}
+}
+
+// models adds up what the models used since the last result; it is false when the event does not tell it.
+func (c *claude) models(raw json.RawMessage) bool {
+	var models map[string]claudeModelUse
+	if json.Unmarshal(raw, &models) != nil || models == nil {
+		return false
+	}
+	used := c.uses()
+	for _, m := range models {
+		used.Input("inputTokens", m.Input.Value)
+		used.Input("cacheReadInputTokens", m.Read.Value)
+		used.Input("cacheCreationInputTokens", m.Creation.Value)
+		used.Output("outputTokens", m.Output.Value)
+		used.Cost("costUSD", m.CostUSD.Value)
+	}
+	return true
+}
+
+// again tells of a request that the program makes again, because the provider refused it; nothing for any other event.
+func (c *claude) again(e claudeEvent) []Line {
+	if e.Subtype != "api_retry" {
+		return nil
+	}
+	return []Line{{Text: c.short(fmt.Sprintf("the model's provider refused a request (%v %s): try %v of %v follows", e.RetryStatus.Value, e.RetryError.Text, e.Attempt.Value, e.MaxRetries.Value))}}
+}
+
+// total takes the use of an older version, which tells it for each run.
+func (c *claude) total(e claudeEvent) {
 	c.used = &domain.Tally{}
 	c.used.Cost("total_cost_usd", e.CostUSD.Value)
 	if u := e.Usage; u != nil {

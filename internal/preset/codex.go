@@ -47,6 +47,7 @@ func (c *codex) Read(line []byte) ([]Line, bool) {
 			c.used = &domain.Tally{}
 			c.used.Input("usage.input_tokens", e.Usage.Input.Value)
 			c.used.Output("usage.output_tokens", e.Usage.Output.Value)
+			c.used.OfSession() // the thread's, over all its runs
 		}
 	case "turn.failed":
 		c.told.Ended, c.told.Error = true, e.Error.Text
@@ -88,8 +89,8 @@ func (c *codex) completed(i codexItem) []Line {
 		return c.do("changes files: " + c.short(strings.Join(paths, ", ")))
 	case "web_search":
 		return c.do("searches the web: " + i.Query)
-	case "error":
-		return c.do("error: " + i.Message)
+	case "error": // a warning, mostly: it says nothing about the session
+		return []Line{{Text: "error: " + strings.ReplaceAll(i.Message, "\n", " ")}}
 	}
 	return nil
 }

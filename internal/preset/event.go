@@ -106,7 +106,10 @@ func (s *state) detail(input json.RawMessage) string {
 }
 
 // either is a message that some versions write as an object and some as text.
-type either struct{ Text string }
+type either struct {
+	Text   string
+	Status int // with which the model's provider refused a request; 0 when it does not say
+}
 
 // UnmarshalJSON takes both.
 func (e *either) UnmarshalJSON(raw []byte) error {
@@ -117,11 +120,18 @@ func (e *either) UnmarshalJSON(raw []byte) error {
 		Name    string
 		Type    string
 		Message string
-		Data    struct{ Message string }
+		Data    struct {
+			Message    string
+			StatusCode domain.Said
+		}
 	}
 	if json.Unmarshal(raw, &o) != nil {
 		e.Text = string(raw)
 		return nil
+	}
+	if n, ok := o.Data.StatusCode.Value.(json.Number); ok {
+		status, _ := n.Int64() // 0 for what is no status
+		e.Status = int(status)
 	}
 	for _, text := range []string{o.Message, o.Data.Message, o.Name, o.Type, string(raw)} {
 		if text != "" {

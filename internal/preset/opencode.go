@@ -56,7 +56,7 @@ func (o *opencode) Read(line []byte) ([]Line, bool) {
 		o.step(e)
 	case "error":
 		o.session(e.SessionID)
-		o.told.Error = e.Error.Text
+		o.told.Error, o.told.Status = e.Error.Text, e.Error.Status
 		return []Line{{Text: "error: " + e.Error.Text}}, true
 	default:
 		return nil, false

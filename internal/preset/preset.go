@@ -4,6 +4,7 @@
 package preset
 
 import (
+	"regexp"
 	"slices"
 	"time"
 
@@ -13,13 +14,16 @@ import (
 // Preset is one agent command line.
 type Preset struct {
 	Name          string
-	Program       string   // its usual name in PATH
-	Documentation string   // where its arguments and its output are described
-	args          []string // after the program
-	last          []string // at the very end
-	resume        []string // before the session's id; none: it cannot resume
-	PromptFile    string   // the argument that names a file with the prompt; "": it reads standard input
-	Version       []string // arguments that make it print its version
+	Program       string         // its usual name in PATH
+	Documentation string         // where its arguments and its output are described
+	args          []string       // after the program
+	last          []string       // at the very end
+	resume        []string       // before the session's id; none: it cannot resume
+	PromptFile    string         // the argument that names a file with the prompt; "": it reads standard input
+	Version       []string       // arguments that make it print its version
+	LoginStatus   []string       // arguments that make it tell, at no cost, whether it is logged in; none: it has no such command
+	LoginExit     int            // the exit code with which it says that it is not; 0: none
+	unknown       *regexp.Regexp // what it says of a session that it does not know
 	reader        func(state) Reader
 }
 
@@ -33,22 +37,24 @@ var presets = []Preset{
 	{
 		Name: "claude", Program: "claude", Documentation: "https://code.claude.com/docs/en/headless",
 		args:   []string{"-p", "--output-format", "stream-json", "--verbose"},
-		resume: []string{"--resume"}, Version: []string{"--version"}, reader: func(s state) Reader { return &claude{state: s} },
+		resume: []string{"--resume"}, unknown: regexp.MustCompile(`(?i)no conversation found with session id`), LoginStatus: []string{"auth", "status"},
+		Version: []string{"--version"}, reader: func(s state) Reader { return &claude{state: s} },
 	},
 	{
 		Name: "codex", Program: "codex", Documentation: "https://github.com/openai/codex/blob/main/docs/exec.md",
 		args:   []string{"exec", "--json", "--skip-git-repo-check"},
-		resume: []string{"resume"}, last: []string{"-"}, Version: []string{"--version"}, reader: func(s state) Reader { return &codex{state: s} },
+		resume: []string{"resume"}, unknown: regexp.MustCompile(`(?i)no rollout found|no (?:saved )?(?:session|conversation|thread) found|thread/resume failed|thread not found`), LoginStatus: []string{"login", "status"},
+		last: []string{"-"}, Version: []string{"--version"}, reader: func(s state) Reader { return &codex{state: s} },
 	},
 	{
 		Name: "gemini", Program: "gemini", Documentation: "https://geminicli.com/docs/cli/headless/",
 		args:   []string{"--output-format", "stream-json"},
-		resume: []string{"--resume"}, Version: []string{"--version"}, reader: func(s state) Reader { return &gemini{state: s} },
+		resume: []string{"--resume"}, unknown: regexp.MustCompile(`(?i)error resuming session|invalid session identifier|no previous sessions? found`), LoginExit: 41, Version: []string{"--version"}, reader: func(s state) Reader { return &gemini{state: s} },
 	},
 	{
 		Name: "opencode", Program: "opencode", Documentation: "https://opencode.ai/docs/cli/",
 		args:   []string{"run", "--format", "json"},
-		resume: []string{"--session"}, Version: []string{"--version"}, reader: func(s state) Reader { return &opencode{state: s} },
+		resume: []string{"--session"}, unknown: regexp.MustCompile(`(?i)session not found|notfounderror.{0,40}session|unknown session`), Version: []string{"--version"}, reader: func(s state) Reader { return &opencode{state: s} },
 	},
 }
 
@@ -88,6 +94,12 @@ func (p Preset) Argv(given []string, session string) []string {
 // CanResume reports whether the agent goes on with an earlier session.
 func (p Preset) CanResume() bool { return len(p.resume) > 0 }
 
+// SessionUnknown says whether the words of an error are those that the program has for a session that it does not know. Any other
+// error, such as a limit or a bad key, leaves the session as it is.
+func (p Preset) SessionUnknown(words string) bool {
+	return p.unknown != nil && p.unknown.MatchString(words)
+}
+
 // NewReader reads the output of one launch. What its lines show in part is masked before it is cut.
 func (p Preset) NewReader(mask func(string) string) Reader { return p.reader(state{mask: mask}) }
 
@@ -113,5 +125,6 @@ type Report struct {
 	Text         string               // the agent's last words, as they were said; their beginning when they are long
 	Error        string               // why the work failed; "" when it did not
 	LimitedUntil time.Time            // when the limit ends that the agent met, as an event has it as data; zero when none does
+	Status       int                  // the status with which the model's provider refused the work, as an event has it; 0 when none does
 	Usage        *domain.AttemptUsage // nil until it was told; what cannot be read of it is not masked
 }

@@ -101,7 +101,7 @@ func TestAmountsOfEventsInEveryForm(t *testing.T) {
 		{"claude", "text", `{"type":"result","subtype":"success","total_cost_usd":"0.5","usage":{"input_tokens":"7","output_tokens":2}}`, domain.AttemptUsage{InputTokens: 7, OutputTokens: 2, CostUSD: "0.5"}},
 		{"claude", "below nothing", `{"type":"result","subtype":"success","total_cost_usd":-1}`, domain.AttemptUsage{CostUnread: true, Unread: `total_cost_usd "-1" is below nothing`}},
 		{"claude", "beyond all numbers", `{"type":"result","subtype":"success","total_cost_usd":1e400}`, domain.AttemptUsage{CostUnread: true, Unread: `total_cost_usd "1e400" is beyond all numbers`}},
-		{"codex", "text", `{"type":"turn.completed","usage":{"input_tokens":"7","output_tokens":"x"}}`, domain.AttemptUsage{InputTokens: 7, CostUSD: "0", Unread: `usage.output_tokens "x" is no number`}},
+		{"codex", "text", `{"type":"turn.completed","usage":{"input_tokens":"7","output_tokens":"x"}}`, domain.AttemptUsage{InputTokens: 7, CostUSD: "0", Unread: `usage.output_tokens "x" is no number`, SessionTokens: true}},
 		{"gemini", "text", `{"type":"result","stats":{"input_tokens":"7","output_tokens":1}}`, domain.AttemptUsage{InputTokens: 7, OutputTokens: 1, CostUSD: "0"}},
 		{"opencode", "text", `{"type":"step_finish","part":{"cost":"0.25","tokens":{"input":"7","output":1}}}`, domain.AttemptUsage{InputTokens: 7, OutputTokens: 1, CostUSD: "0.25"}},
 		{"opencode", "a list", `{"type":"step_finish","part":{"cost":[],"tokens":{}}}`, domain.AttemptUsage{CostUnread: true, Unread: `cost "[]" is no number`}},

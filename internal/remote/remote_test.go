@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -238,4 +239,35 @@ func FuzzDecodeAnswer(f *testing.F) {
 			t.Errorf("%d %q gives %v", status, text, err)
 		}
 	})
+}
+
+// A server of an earlier release refuses words that it does not know. It gets the report without them, so that the end of the run is
+// not lost.
+func TestAReportToAServerThatIsOlder(t *testing.T) {
+	more := map[string]any{"message": "no", "code": domain.RunErrorCodeAuth, "permanent": true, "evidence": "x", "retryAfter": "PT1S",
+		"usage": usageInput(&store.Usage{InputTokens: 3, CostUSD: "1", SessionTokens: true, SessionCost: true})}
+	for message, want := range map[string]bool{
+		`Field "sessionTokens" is not defined by type "RunUsageInput".`:   true,
+		`Value "AUTH" does not exist in "RunErrorCode" enum.`:             true,
+		`Field "evidence" is not defined by type "ReportRunFailedInput".`: true,
+		"the token may not report":                                        false,
+	} {
+		older, refused := forOlder(more, &Refused{Message: message})
+		if refused != want {
+			t.Errorf("%s: %t", message, refused)
+		}
+		if !want {
+			continue
+		}
+		expected := map[string]any{"message": "no", "code": domain.RunErrorCodeOther, "permanent": true, "usage": map[string]any{"inputTokens": int64(3), "outputTokens": int64(0), "costUsd": "1"}}
+		if !reflect.DeepEqual(older, expected) {
+			t.Errorf("%s: %v, want %v", message, older, expected)
+		}
+	}
+	if usage := more["usage"].(map[string]any); usage["sessionTokens"] != true || usage["sessionCost"] != true {
+		t.Errorf("the report of a newer server lacks %v", usage)
+	}
+	if _, refused := forOlder(more, errors.New("evidence")); refused {
+		t.Error("a connection that broke is taken for a refusal")
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,6 +79,9 @@ func (s *Store) report(ctx context.Context, a store.Attempt, mutation string, mo
 // end is report for what ends an attempt: the lease is let go of once the server has taken it, or does not know it.
 func (s *Store) end(ctx context.Context, a store.Attempt, mutation, outcome string, more map[string]any) error {
 	err := s.report(ctx, a, mutation, more)
+	if older, refused := forOlder(more, err); refused {
+		err = s.report(ctx, a, mutation, older)
+	}
 	if err == nil || isFenced(err) {
 		s.told(a, outcome, more, err)
 		s.mu.Lock()
@@ -243,17 +247,37 @@ func (s *Store) Finish(ctx context.Context, a store.Attempt, ok store.Success) e
 func (s *Store) Fail(ctx context.Context, a store.Attempt, f store.Failure) error {
 	more := map[string]any{"message": f.Message, "code": cmp.Or(f.Code, domain.RunErrorCodeOther),
 		"permanent": f.Permanent, "freshSession": f.Fresh, "usage": usageInput(f.Usage), "result": fitting(f.Result), "sessionId": resumable(f.SessionID, f.Resumable)}
-	told := maps.Clone(more)
-	told["evidence"] = domain.CutText(f.Words, maxEvidence, "")
+	more["evidence"] = domain.CutText(f.Words, maxEvidence, "")
 	if wait := waitOf(f); wait > 0 {
-		told["retryAfter"] = fmt.Sprintf("PT%dS", int(wait/time.Second))
+		more["retryAfter"] = fmt.Sprintf("PT%dS", int(wait/time.Second))
 	}
-	err := s.end(ctx, a, "reportRunFailed", "failed", told)
-	if refused, ok := errors.AsType[*Refused](err); ok && strings.Contains(refused.Message, "evidence") { // a server that is older than this worker
-		return s.end(ctx, a, "reportRunFailed", "failed", more)
-	}
-	return err
+	return s.end(ctx, a, "reportRunFailed", "failed", more)
 }
+
+// forOlder is a report as a server takes it that is older than this worker; refused is false when err has other causes than a word
+// which that server does not know.
+func forOlder(more map[string]any, err error) (older map[string]any, refused bool) {
+	answer, ok := errors.AsType[*Refused](err)
+	if !ok || !newerWords.MatchString(answer.Message) {
+		return nil, false
+	}
+	older = maps.Clone(more)
+	delete(older, "evidence")
+	delete(older, "retryAfter")
+	if code, is := older["code"].(domain.RunErrorCode); is && code.RefusesAccount() {
+		older["code"] = domain.RunErrorCodeOther
+	}
+	if usage, is := older["usage"].(map[string]any); is && usage != nil {
+		usage = maps.Clone(usage)
+		delete(usage, "sessionTokens")
+		delete(usage, "sessionCost")
+		older["usage"] = usage
+	}
+	return older, true
+}
+
+// newerWords are those of reports that servers of earlier releases do not know.
+var newerWords = regexp.MustCompile(`evidence|retryAfter|sessionTokens|sessionCost|\bAUTH\b|\bBILLING\b`)
 
 // waitOf is how long a rate limit lasts that a failure speaks of; 0 for none. Times of day are those of this machine.
 func waitOf(f store.Failure) time.Duration {
@@ -299,8 +323,10 @@ func usageInput(u *store.Usage) map[string]any {
 	if unread := strings.Trim(u.Unread+"; "+sent.Unread, "; "); unread != "" {
 		input["unread"] = domain.CutText(unread, maxUnread, "…")
 	}
-	if u.CostUnread || sent.CostUnread {
-		input["costUnread"] = true
+	for name, is := range map[string]bool{"costUnread": u.CostUnread || sent.CostUnread, "sessionTokens": u.SessionTokens, "sessionCost": u.SessionCost} {
+		if is {
+			input[name] = true
+		}
 	}
 	return input
 }

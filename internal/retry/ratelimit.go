@@ -14,10 +14,10 @@ const longest = 64 << 10
 // reach is how far from the words of a limit its end is looked for, in bytes.
 const reach = 200
 
-// limitWords recognises rate limits, with blanks of any kind. 429 must be a word of its own, so that "1429 ms" does not
-// count. The last line is what widely used agents say without any word of the others.
-var limitWords = regexp.MustCompile(`(?i)(?:\b|_)rate[ _-]?limit|\b429\b|too[ _-]many[ _-]requests|quota[ _-]exceeded|\b(?:usage|session|weekly|daily)[ _-]limit` +
-	`|exhausted.{0,60}?(?:quota|capacity)|(?:quota|capacity).{0,60}?exhausted|resource[ _-]exhausted|exceeded your (?:current )?quota` +
+// limitWords recognises rate limits, with blanks of any kind. 429 must be a word of its own, so that neither "1429 ms" nor "lines
+// 418-429" counts. The last line is what widely used agents say without any word of the others.
+var limitWords = regexp.MustCompile(`(?i)(?:\b|_)rate[ _-]?limit|(?:^|[^\w.,-])429(?:[^\w.-]|\.(?:\D|$)|$)|too[ _-]many[ _-]requests|quota[ _-]exceeded|\b(?:usage|session|weekly|daily)[ _-]limit` +
+	`|exhausted.{0,60}?(?:quota|capacity)|(?:quota|capacity).{0,60}?exhausted|resource[ _-]exhausted|exceeded your (?:current |daily )?quota` +
 	`|\b(?:5|five)-hour limit|hit your limit`)
 
 // IsRateLimit says whether the words of an error speak of a rate limit.

@@ -36,17 +36,26 @@ func (t *tx) failed(ctx context.Context, run runRow, f Failure, jitter float64) 
 	if err != nil {
 		return err
 	}
-	plan := retry.Plan(t.Now, counts, retry.Evidence{Words: f.Words, Zone: f.Zone, Limited: f.Code == domain.RunErrorCodeRateLimited, After: f.RetryAfter}, jitter)
+	plan := retry.Plan(t.Now, counts, evidenceOf(f), jitter)
 	if plan.RateLimited {
 		f.Code = domain.RunErrorCodeRateLimited
 	}
-	switch domain.AfterFailure(plan.GiveUp, f.Permanent, run.cancelRequestedAt != nil) {
+	switch domain.AfterFailure(plan.GiveUp, f.Permanent || f.Code.RefusesAccount(), run.cancelRequestedAt != nil) {
 	case domain.FateCancel:
 		return t.cancelLive(ctx, run)
 	case domain.FateFail:
 		return t.fail(ctx, run, f, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusFailed)
 	}
 	return t.planRetry(ctx, run, f, plan)
+}
+
+// evidenceOf is what a failure says about when to try again. An account that is refused is no limit, though the words about it often
+// speak of quotas.
+func evidenceOf(f Failure) retry.Evidence {
+	if f.Code.RefusesAccount() {
+		return retry.Evidence{}
+	}
+	return retry.Evidence{Words: f.Words, Zone: f.Zone, Limited: f.Code == domain.RunErrorCodeRateLimited, After: f.RetryAfter}
 }
 
 // retryCounts is what a run has behind it.

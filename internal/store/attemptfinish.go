@@ -56,6 +56,9 @@ func (t *tx) finishAll(ctx context.Context, list []*transition, tasks map[xid.ID
 		if err := t.keepSession(ctx, x.run, x.success.SessionID, x.success.Resumable); err != nil {
 			return err
 		}
+		if err := t.keepTold(ctx, x.run, x.success.SessionID, x.told); err != nil {
+			return err
+		}
 	}
 	if err := t.endRuns(ctx, ends); err != nil {
 		return err
@@ -76,7 +79,12 @@ func (t *tx) followSuccess(ctx context.Context, x *transition, tasks map[xid.ID]
 	if err != nil {
 		return nil, err
 	}
-	if x.run, err = t.spend(ctx, x.run, x.success.Usage); err != nil {
+	used, told, err := t.newUse(ctx, x.run, x.success.SessionID, x.success.Usage)
+	if err != nil {
+		return nil, err
+	}
+	x.told = told
+	if x.run, err = t.spend(ctx, x.run, used); err != nil {
 		return nil, err
 	}
 	data := x.run.endData(map[string]any{"outcome": domain.OutcomeProcessed})

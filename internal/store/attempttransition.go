@@ -25,9 +25,10 @@ type transition struct {
 	session string  // toRecord
 	success Success // toFinish
 
-	run    runRow  // locked
-	launch *Launch // what came of toStart
-	err    error   // why this transition alone is not made
+	run    runRow            // locked
+	told   *domain.ToldUsage // of its session, by toFinish
+	launch *Launch           // what came of toStart
+	err    error             // why this transition alone is not made
 }
 
 type transitionKind int

@@ -20,11 +20,17 @@ type Unfinished struct {
 // the prompt it was told, and its result. The actions that the result asks for are refused, and the event of the
 // attempt's end lists them with the reason (SPEC S7.5). The run that is returned has them.
 func (t *tx) takeIn(ctx context.Context, run runRow, u Unfinished, why string) (runRow, error) {
-	run, err := t.spend(ctx, run, u.Usage)
+	used, told, err := t.newUse(ctx, run, u.SessionID, u.Usage)
 	if err != nil {
 		return run, err
 	}
+	if run, err = t.spend(ctx, run, used); err != nil {
+		return run, err
+	}
 	if err := t.keepSession(ctx, run, u.SessionID, u.Resumable); err != nil {
+		return run, err
+	}
+	if err := t.keepTold(ctx, run, u.SessionID, told); err != nil {
 		return run, err
 	}
 	if err := t.keepPrompt(ctx, run, u.Fresh); err != nil {

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"rouse.dev/rouse/ent"
@@ -70,16 +72,55 @@ func (t *tx) resumeFailed(ctx context.Context, run runRow, sessionID string) (bo
 		return false, nil
 	}
 	const query = `
-SELECT a.error_code
+SELECT a.error_code, coalesce(a.error_message, '')
 FROM run_attempts a
 JOIN run_events e ON e.run_id = a.run_id AND e.attempt = a.number AND e.kind = 'LAUNCHED'
 WHERE a.run_id = $1 AND a.number = $2 AND a.status = 'FAILED' AND a.error_code IS NOT NULL
   AND e.data->>'resumedSession' = $3`
-	code, err := pgtx.QueryOne[domain.RunErrorCode](ctx, t, query, run.id, run.attempt-1, sessionID)
+	var code domain.RunErrorCode
+	var message string
+	err := pgtx.QueryRow(ctx, t, []any{&code, &message}, query, run.id, run.attempt-1, sessionID)
 	if pgtx.NoRows(err) {
 		return false, nil
 	}
-	return err == nil && domain.SpoilsSession(code), pgtx.Wrap("look at the last attempt", err)
+	return err == nil && domain.SpoilsSession(code, message), pgtx.Wrap("look at the last attempt", err)
+}
+
+// newUse is the part of what an attempt used that its session has not told before, and what it has told now. told is nil for an agent
+// that tells of each run by itself. The lane is held, as for conversation.
+func (t *tx) newUse(ctx context.Context, run runRow, session string, u *Usage) (since *Usage, told *domain.ToldUsage, err error) {
+	if u == nil || !u.SessionTokens && !u.SessionCost || run.taskID == "" || session == "" {
+		return u, nil, nil
+	}
+	const query = `
+SELECT coalesce(told_usage, '{}')
+FROM task_sessions
+WHERE task_id = $1 AND agent_id = $2 AND external_id = $3 AND state <> 'ENDED'`
+	before := domain.ToldUsage{}
+	raw, err := pgtx.QueryOne[[]byte](ctx, t, query, run.taskID, run.agentID, session)
+	if err == nil {
+		err = json.Unmarshal(raw, &before)
+	}
+	if err != nil && !pgtx.NoRows(err) {
+		return nil, nil, fmt.Errorf("read what the task's session has used: %w", err)
+	}
+	fresh, now := u.Since(before)
+	return &fresh, &now, nil
+}
+
+// keepTold notes what the session of an attempt has told of its use; nil notes nothing. The session was kept.
+func (t *tx) keepTold(ctx context.Context, run runRow, session string, told *domain.ToldUsage) error {
+	if told == nil {
+		return nil
+	}
+	encoded, err := json.Marshal(told)
+	if err != nil {
+		return fmt.Errorf("encode what the task's session has used: %w", err)
+	}
+	_, err = pgtx.Exec(ctx, t, `
+UPDATE task_sessions SET told_usage = $4
+WHERE task_id = $1 AND agent_id = $2 AND external_id = $3 AND state <> 'ENDED'`, run.taskID, run.agentID, session, encoded)
+	return pgtx.Wrap("note what the task's session has used", err)
 }
 
 // keepSession notes which session an attempt ended in, so that the task's next run resumes it, and lets it rest.

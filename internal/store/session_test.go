@@ -131,6 +131,7 @@ func TestASessionThatCannotBeResumedIsGivenUp(t *testing.T) {
 	}{
 		"a crash of the attempt that resumed it": {Failure{Code: domain.RunErrorCodeCrash, Message: "no such session"}, ""},
 		"a rate limit is not its fault":          {Failure{Code: domain.RunErrorCodeOther, Message: "rate limit exceeded", Words: "rate limit exceeded"}, "s-1"},
+		"an overload is not its fault, either":   {Failure{Code: domain.RunErrorCodeOther, Message: "the agent reported an error: API Error: 529 Overloaded"}, "s-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -172,5 +173,67 @@ func TestASessionIsAtWorkOnlyWhileItsAttemptLives(t *testing.T) {
 			end(w, second)
 			w.wantSessions(task, "s-1 IDLE 1")
 		})
+	}
+}
+
+// used is what a run used: tokens in and out, and its cost.
+func (w *world) used(run xid.ID) string {
+	w.Helper()
+	return one[string](w, `SELECT concat_ws(' ', input_tokens, output_tokens, cost_usd) FROM runs WHERE id = $1`, run)
+}
+
+// Programs that tell of their whole session, such as codex and agents of the protocol, are charged once for each run (SPEC S6.5).
+func TestWhatASessionToldOfItsUseCountsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	agentID := w.agent("worker")
+	task := w.task("Task")
+	total := func(input, output int64, cost string) *Usage {
+		return &Usage{InputTokens: input, OutputTokens: output, CostUSD: cost, SessionTokens: true, SessionCost: true}
+	}
+	finish := func(name, session string, u *Usage, want string) {
+		t.Helper()
+		c, _ := w.wakeOn(agentID, task)
+		w.ok(w.Finish(t.Context(), c.Attempt, Success{SessionID: session, Resumable: true, Usage: u}))
+		if got := w.used(c.RunID); got != want {
+			t.Errorf("%s: the run used %s, want %s", name, got, want)
+		}
+	}
+	finish("the first run", "s-1", total(100, 11, "0.5"), "100 11 0.500000")
+	finish("the second run", "s-1", total(200, 22, "0.75"), "100 11 0.250000")
+	c, _ := w.wakeOn(agentID, task)
+	w.ok(w.HandBack(t.Context(), c.Attempt, Unfinished{SessionID: "s-1", Resumable: true, Usage: total(300, 33, "1")}))
+	again := w.claimOne()
+	w.start(again)
+	w.ok(w.Finish(t.Context(), again.Attempt, Success{SessionID: "s-1", Resumable: true, Usage: total(320, 35, "1.05")}))
+	if got := w.used(c.RunID); got != "120 13 0.300000" {
+		t.Errorf("two attempts used %s", got)
+	}
+	finish("a new process, which counts from nothing", "s-1", total(50, 5, "0.1"), "50 5 0.100000")
+	finish("the run after it", "s-1", total(60, 6, "0.15"), "10 1 0.050000")
+	finish("an agent that tells of each run", "s-1", &Usage{InputTokens: 7, OutputTokens: 1, CostUSD: "0.01"}, "7 1 0.010000")
+	finish("another session", "s-2", total(70, 7, "0.2"), "70 7 0.200000")
+	finish("and its next run", "s-2", total(90, 9, "0.3"), "20 2 0.100000")
+}
+
+// SPEC S8.8: a run whose account is refused fails at once, whatever the words say of quotas, and its agent goes on.
+func TestARunWhoseAccountIsRefusedIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	agentID := w.agent("worker")
+	for code, words := range map[domain.RunErrorCode]string{domain.RunErrorCodeAuth: "invalid api key", domain.RunErrorCodeBilling: "Quota exceeded. Check your plan and billing details."} {
+		w.wake(agentID)
+		c := w.claimOne()
+		w.start(c)
+		w.ok(w.Fail(t.Context(), c.Attempt, Failure{Code: code, Message: "refused: " + words, Words: words}))
+		if got := one[string](w, `SELECT concat_ws(' ', status, error_code, end_reason, parked_reason) FROM runs WHERE id = $1`, c.RunID); got != "FAILED "+string(code)+" RETRIES_EXHAUSTED" {
+			t.Errorf("%s: the run is %s", code, got)
+		}
+		if n := one[int](w, `SELECT count(*) FROM inbox_items WHERE dedupe_key = $1`, "agent_error:"+string(c.RunID)); n != 1 {
+			t.Errorf("%s: %d inbox items", code, n)
+		}
+	}
+	if got := one[string](w, `SELECT status FROM agent_lanes WHERE agent_id = $1`, agentID); got != "IDLE" {
+		t.Errorf("the agent is %s", got)
 	}
 }
