@@ -21,7 +21,8 @@ var (
 // attempt is one live try at a run in this process.
 type attempt struct {
 	store.Attempt
-	claimed store.Claimed
+	claimed store.Claimed // without its launch
+	launch  *store.Launch // what came with the claim, until it is used: a prompt is kept no longer than it must
 	ctx     context.Context // of the launch; its cause is why it was ended
 	cancel  context.CancelCauseFunc
 	fence   *time.Timer // ends the launch before the lease ends
@@ -30,7 +31,9 @@ type attempt struct {
 }
 
 func newAttempt(parent context.Context, c store.Claimed, lease time.Duration) *attempt {
-	a := &attempt{Attempt: c.Attempt, claimed: c, lease: lease, until: executor.NewLease(time.Now().Add(hangAfter(lease)))}
+	launch := c.Launch
+	c.Launch = nil
+	a := &attempt{Attempt: c.Attempt, claimed: c, launch: launch, lease: lease, until: executor.NewLease(time.Now().Add(hangAfter(lease)))}
 	a.ctx, a.cancel = context.WithCancelCause(parent)
 	a.fence = time.AfterFunc(fenceAfter(lease), func() { a.stop(&executor.Stop{Reason: errLeaseEnding, Grace: lease / 8}) })
 	return a

@@ -73,7 +73,7 @@ func wasAskedToEnd(result executor.Result, err error) bool {
 // cancelledMeanwhile says whether somebody asked to cancel a run between its claim, which started it, and the watch for that. A
 // look that fails is no reason to wait: the heartbeat looks again.
 func (p *Pool) cancelledMeanwhile(a *attempt) bool {
-	if p.options.Watcher == nil || a.claimed.Launch == nil {
+	if p.options.Watcher == nil || a.launch == nil {
 		return false
 	}
 	asked, err := p.options.Store.CancelRequested(a.ctx, a.RunID)
@@ -87,8 +87,8 @@ func (p *Pool) cancelledMeanwhile(a *attempt) bool {
 // one in the middle of it would leave open whether it happened, and the store looks for it anyway. It is given up when the
 // lease cannot be kept or the server stops.
 func (p *Pool) start(a *attempt) (launch *store.Launch, err error) {
-	if a.claimed.Launch != nil {
-		return a.claimed.Launch, nil
+	if launch, a.launch = a.launch, nil; launch != nil {
+		return launch, nil
 	}
 	ctx, cancel := context.WithCancel(p.giveUp)
 	defer cancel()
