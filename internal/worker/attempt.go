@@ -21,8 +21,8 @@ var (
 // attempt is one live try at a run in this process.
 type attempt struct {
 	store.Attempt
-	claimed store.Claimed // without its launch
-	launch  *store.Launch // what came with the claim, until it is used: a prompt is kept no longer than it must
+	claimed store.Claimed   // without its launch
+	launch  *store.Launch   // what came with the claim, until it is used: a prompt is kept no longer than it must
 	ctx     context.Context // of the launch; its cause is why it was ended
 	cancel  context.CancelCauseFunc
 	fence   *time.Timer // ends the launch before the lease ends
