@@ -18,7 +18,22 @@ type promptAnswer struct {
 	Usage      *struct {
 		InputTokens  domain.Said `json:"inputTokens"`
 		OutputTokens domain.Said `json:"outputTokens"`
+		CachedRead   domain.Said `json:"cachedReadTokens"`
+		CachedWrite  domain.Said `json:"cachedWriteTokens"`
+		Total        domain.Said `json:"totalTokens"`
 	} `json:"usage"`
+}
+
+// cachedApart says whether the tokens of a cache are none of the input tokens: then the total is theirs, too. Agents differ in it.
+func (a promptAnswer) cachedApart() bool {
+	sum, u := int64(0), a.Usage
+	for _, said := range []domain.Said{u.InputTokens, u.OutputTokens, u.CachedRead, u.CachedWrite} {
+		if n, problem := domain.ReadTokens(said.Value); problem == "" {
+			sum += n
+		}
+	}
+	total, problem := domain.ReadTokens(u.Total.Value)
+	return problem == "" && total >= sum
 }
 
 // usageUpdate reads a session's update about its use; ok is false for any other. cost is nil when it tells none in US dollars.
@@ -65,6 +80,10 @@ func (c *conversation) usage() *Usage {
 	if told != nil {
 		t.Input("usage.inputTokens", told.InputTokens.Value)
 		t.Output("usage.outputTokens", told.OutputTokens.Value)
+		if c.answer.cachedApart() {
+			t.Input("usage.cachedReadTokens", told.CachedRead.Value)
+			t.Input("usage.cachedWriteTokens", told.CachedWrite.Value)
+		}
 	}
 	if cost != nil {
 		t.Cost("cost.amount", costSince(c.before, cost.Value))

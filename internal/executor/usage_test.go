@@ -59,6 +59,9 @@ func TestAmountsOfTheProtocol(t *testing.T) {
 	}{
 		{"nothing told", nil, nil, `{}`, nil},
 		{"tokens as text", nil, nil, `{"usage":{"inputTokens":"7","outputTokens":2}}`, &Usage{InputTokens: 7, OutputTokens: 2, CostUSD: "0"}},
+		{"cached tokens beside the others, as Claude's agent tells them", nil, nil, `{"usage":{"inputTokens":60,"outputTokens":11,"cachedReadTokens":40,"cachedWriteTokens":0,"totalTokens":111}}`, &Usage{InputTokens: 100, OutputTokens: 11, CostUSD: "0"}},
+		{"cached tokens among the others", nil, nil, `{"usage":{"inputTokens":100,"outputTokens":11,"cachedReadTokens":40,"totalTokens":111}}`, &Usage{InputTokens: 100, OutputTokens: 11, CostUSD: "0"}},
+		{"cached tokens without a total", nil, nil, `{"usage":{"inputTokens":100,"outputTokens":11,"cachedReadTokens":40}}`, &Usage{InputTokens: 100, OutputTokens: 11, CostUSD: "0"}},
 		{"a cost as text", nil, updated(`"0.5"`), `{}`, &Usage{CostUSD: "0.5", SessionCost: true}},
 		{"only what is new of a resumed session", updated("0.25"), updated("1"), `{}`, &Usage{CostUSD: "0.75"}},
 		{"a session that told nothing before", nil, updated("1"), `{}`, &Usage{CostUSD: "1", SessionCost: true}},

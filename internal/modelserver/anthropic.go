@@ -37,9 +37,9 @@ func (messages) answer(w http.ResponseWriter, a asked, step Step) {
 	usage := map[string]any{"input_tokens": inputTokens - cachedTokens, "cache_read_input_tokens": cachedTokens, "cache_creation_input_tokens": 0, "output_tokens": outputTokens}
 	block, reason := map[string]any{"type": "text", "text": step.Text}, "end_turn"
 	if step.Kind == Tool {
-		block, reason = map[string]any{"type": "tool_use", "id": "toolu_1", "name": step.Tool, "input": step.Input}, "tool_use"
+		block, reason = map[string]any{"type": "tool_use", "id": a.id("toolu_"), "name": step.Tool, "input": step.Input}, "tool_use"
 	}
-	message := map[string]any{"id": "msg_1", "type": "message", "role": "assistant", "model": a.model, "content": []any{block}, "stop_reason": reason, "stop_sequence": nil, "usage": usage}
+	message := map[string]any{"id": a.id("msg_"), "type": "message", "role": "assistant", "model": a.model, "content": []any{block}, "stop_reason": reason, "stop_sequence": nil, "usage": usage}
 	if !a.stream {
 		write(w, message)
 		return
@@ -48,7 +48,7 @@ func (messages) answer(w http.ResponseWriter, a asked, step Step) {
 	event(w, "message_start", map[string]any{"type": "message_start", "message": message})
 	start, delta := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": step.Text}
 	if step.Kind == Tool {
-		start, delta = map[string]any{"type": "tool_use", "id": "toolu_1", "name": step.Tool, "input": map[string]any{}}, map[string]any{"type": "input_json_delta", "partial_json": string(step.Input)}
+		start, delta = map[string]any{"type": "tool_use", "id": a.id("toolu_"), "name": step.Tool, "input": map[string]any{}}, map[string]any{"type": "input_json_delta", "partial_json": string(step.Input)}
 	}
 	event(w, "content_block_start", map[string]any{"type": "content_block_start", "index": 0, "content_block": start})
 	event(w, "content_block_delta", map[string]any{"type": "content_block_delta", "index": 0, "delta": delta})

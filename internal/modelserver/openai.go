@@ -39,12 +39,12 @@ func (chat) answer(w http.ResponseWriter, a asked, step Step) {
 	usage := map[string]any{"prompt_tokens": inputTokens, "completion_tokens": outputTokens, "total_tokens": inputTokens + outputTokens, "prompt_tokens_details": map[string]any{"cached_tokens": cachedTokens}}
 	message, reason := map[string]any{"role": "assistant", "content": step.Text}, "stop"
 	if step.Kind == Tool {
-		call := map[string]any{"index": 0, "id": "call_1", "type": "function", "function": map[string]any{"name": step.Tool, "arguments": string(step.Input)}}
+		call := map[string]any{"index": 0, "id": a.id("call_"), "type": "function", "function": map[string]any{"name": step.Tool, "arguments": string(step.Input)}}
 		message, reason = map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{call}}, "tool_calls"
 	}
 	base := func(object string, choice map[string]any) map[string]any {
 		choice["index"] = 0
-		return map[string]any{"id": "chatcmpl-1", "object": object, "created": 1, "model": a.model, "choices": []any{choice}}
+		return map[string]any{"id": a.id("chatcmpl-"), "object": object, "created": 1, "model": a.model, "choices": []any{choice}}
 	}
 	if !a.stream {
 		whole := base("chat.completion", map[string]any{"message": message, "finish_reason": reason})
@@ -54,7 +54,7 @@ func (chat) answer(w http.ResponseWriter, a asked, step Step) {
 	}
 	event(w, "", base("chat.completion.chunk", map[string]any{"delta": message, "finish_reason": nil}))
 	event(w, "", base("chat.completion.chunk", map[string]any{"delta": map[string]any{}, "finish_reason": reason}))
-	last := map[string]any{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": a.model, "choices": []any{}, "usage": usage}
+	last := map[string]any{"id": a.id("chatcmpl-"), "object": "chat.completion.chunk", "created": 1, "model": a.model, "choices": []any{}, "usage": usage}
 	event(w, "", last)
 	_, _ = w.Write([]byte("data: [DONE]\n\n")) // whoever has gone away needs no end
 }
@@ -118,18 +118,18 @@ func (responses) read(body []byte) (a asked, err error) {
 }
 
 func (responses) answer(w http.ResponseWriter, a asked, step Step) {
-	item := map[string]any{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": []any{map[string]any{"type": "output_text", "text": step.Text, "annotations": []any{}}}}
+	item := map[string]any{"type": "message", "id": a.id("msg_"), "role": "assistant", "status": "completed", "content": []any{map[string]any{"type": "output_text", "text": step.Text, "annotations": []any{}}}}
 	if step.Kind == Tool {
-		item = map[string]any{"type": "function_call", "id": "fc_1", "call_id": "call_1", "status": "completed", "name": step.Tool, "arguments": string(step.Input)}
+		item = map[string]any{"type": "function_call", "id": a.id("fc_"), "call_id": a.id("call_"), "status": "completed", "name": step.Tool, "arguments": string(step.Input)}
 	}
 	usage := map[string]any{"input_tokens": inputTokens, "output_tokens": outputTokens, "total_tokens": inputTokens + outputTokens,
 		"input_tokens_details": map[string]any{"cached_tokens": cachedTokens}, "output_tokens_details": map[string]any{"reasoning_tokens": 0}}
-	whole := map[string]any{"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": a.model, "output": []any{item}, "usage": usage, "error": nil}
+	whole := map[string]any{"id": a.id("resp_"), "object": "response", "created_at": 1, "status": "completed", "model": a.model, "output": []any{item}, "usage": usage, "error": nil}
 	if !a.stream {
 		write(w, whole)
 		return
 	}
-	begun := map[string]any{"id": "resp_1", "object": "response", "created_at": 1, "status": "in_progress", "model": a.model, "output": []any{}}
+	begun := map[string]any{"id": a.id("resp_"), "object": "response", "created_at": 1, "status": "in_progress", "model": a.model, "output": []any{}}
 	event(w, "response.created", map[string]any{"type": "response.created", "sequence_number": 0, "response": begun})
 	event(w, "response.output_item.added", map[string]any{"type": "response.output_item.added", "sequence_number": 1, "output_index": 0, "item": item})
 	event(w, "response.output_item.done", map[string]any{"type": "response.output_item.done", "sequence_number": 2, "output_index": 0, "item": item})

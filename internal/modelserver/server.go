@@ -69,6 +69,9 @@ type asked struct {
 	tools  []string
 }
 
+// id is one of this answer alone: programs take two parts of a conversation with one id for the same.
+func (a asked) id(prefix string) string { return prefix + strconv.Itoa(len(a.turns)) }
+
 // turn is something that was said in a conversation.
 type turn struct {
 	model bool // said by the model, rather than by the user

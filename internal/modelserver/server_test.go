@@ -61,6 +61,17 @@ func TestThePromptSaysWhatTheModelDoes(t *testing.T) {
 	}
 }
 
+// Two uses of a tool have two ids, because programs take two of one id for the same.
+func TestEachUseOfAToolHasAnIDOfItsOwn(t *testing.T) {
+	s := &Server{}
+	const prompt = `{"role":"user","content":"@@tool Bash {}\n@@tool Bash {}"}`
+	_, first := post(t, s, "/v1/messages", `{"messages":[`+prompt+`]}`)
+	_, second := post(t, s, "/v1/messages", `{"messages":[`+prompt+`,{"role":"assistant","content":[{"type":"tool_use"}]},{"role":"user","content":[{"type":"tool_result"}]}]}`)
+	if !strings.Contains(first, `"toolu_1"`) || !strings.Contains(second, `"toolu_3"`) {
+		t.Errorf("%s\n%s", first, second)
+	}
+}
+
 // Prompts that no answer has followed stand in one message: the newest is what the model is asked.
 func TestTheNewestPromptCounts(t *testing.T) {
 	s := &Server{}

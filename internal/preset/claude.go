@@ -14,9 +14,9 @@ type claude struct{ state }
 type claudeEvent struct {
 	Type      string
 	Subtype   string
-	SessionID string `json:"session_id"`
-	Message   struct{ Content json.RawMessage }
-	IsError   bool `json:"is_error"`
+	SessionID string          `json:"session_id"`
+	Message   json.RawMessage // of the conversation; the words of a system event
+	IsError   bool            `json:"is_error"`
 	Result    string
 	Errors    []either
 	RateLimit struct {
@@ -35,7 +35,9 @@ type claudeEvent struct {
 	RetryError  either      `json:"error"`
 	Attempt     domain.Said
 	MaxRetries  domain.Said `json:"max_retries"`
-	Usage       *struct {
+	// Of one that tells of a use of a tool that was not allowed.
+	ToolName string `json:"tool_name"`
+	Usage    *struct {
 		Input    domain.Said `json:"input_tokens"`
 		Output   domain.Said `json:"output_tokens"`
 		Read     domain.Said `json:"cache_read_input_tokens"`
@@ -54,6 +56,17 @@ type claudeModelUse struct {
 type claudeBlock struct {
 	Type, Text, Thinking, Name string
 	Input                      json.RawMessage
+	IsError                    bool `json:"is_error"`
+	Content                    either
+}
+
+// content is that of a message of the conversation.
+func (e claudeEvent) content() (blocks []claudeBlock) {
+	var m struct{ Content json.RawMessage }
+	if json.Unmarshal(e.Message, &m) != nil || json.Unmarshal(m.Content, &blocks) != nil {
+		return nil
+	}
+	return blocks
 }
 
 // Read takes one line.
@@ -68,25 +81,33 @@ func (c *claude) Read(line []byte) ([]Line, bool) {
 		if e.Refused { // the result says it once more
 			return nil, true
 		}
-		return c.blocks(e.Message.Content), true
+		return c.blocks(e.content()), true
 	case "result":
 		c.end(e)
 	case "rate_limit_event":
 		c.limit(e)
 	case "system":
-		return c.again(e), true
-	case "user", "stream_event", "tool_progress", "control_request", "control_response":
+		return c.system(e), true
+	case "user":
+		return c.toolResults(e.content()), true
+	case "stream_event", "tool_progress", "control_request", "control_response":
 	default:
 		return nil, false
 	}
 	return nil, true
 }
 
-func (c *claude) blocks(content json.RawMessage) (out []Line) {
-	var blocks []claudeBlock
-	if json.Unmarshal(content, &blocks) != nil {
-		return nil
+// toolResults tells of tools that failed, or that the agent was not allowed to use.
+func (c *claude) toolResults(blocks []claudeBlock) (out []Line) {
+	for _, b := range blocks {
+		if b.Type == "tool_result" && b.IsError {
+			out = append(out, c.do("the tool failed: "+c.short(b.Content.Text))...)
+		}
 	}
+	return out
+}
+
+func (c *claude) blocks(blocks []claudeBlock) (out []Line) {
 	for _, b := range blocks {
 		switch b.Type {
 		case "text":
@@ -150,9 +171,14 @@ func (c *claude) models(raw json.RawMessage) bool {
 	return true
 }
 
-// again tells of a request that the program makes again, because the provider refused it; nothing for any other event.
-func (c *claude) again(e claudeEvent) []Line {
-	if e.Subtype != "api_retry" {
+// system tells of a request that the program makes again, because the provider refused it, and of a use of a tool that was not
+// allowed; nothing for any other event.
+func (c *claude) system(e claudeEvent) []Line {
+	switch e.Subtype {
+	case "permission_denied":
+		return c.do("was not allowed to use the tool " + e.ToolName)
+	case "api_retry":
+	default:
 		return nil
 	}
 	return []Line{{Text: c.short(fmt.Sprintf("the model's provider refused a request (%v %s): try %v of %v follows", e.RetryStatus.Value, e.RetryError.Text, e.Attempt.Value, e.MaxRetries.Value))}}

@@ -133,6 +133,36 @@ func TestWhatAnUnknownSessionIsCalled(t *testing.T) {
 	}
 }
 
+// What an agent was not allowed to do, and which tools failed, stands in the log, and is none of its words.
+func TestDenialsAndFailedToolsAreShown(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "recorded", "claude-denied.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := Find("claude")
+	r := p.NewReader(strings.Clone)
+	var shown []string
+	for line := range strings.Lines(string(raw)) {
+		lines, ok := r.Read([]byte(line))
+		if !ok {
+			t.Errorf("not read: %s", line)
+		}
+		for _, l := range lines {
+			if !l.Said {
+				shown = append(shown, l.Text)
+			}
+		}
+	}
+	for _, want := range []string{"was not allowed to use the tool Bash", "the tool failed: touch in "} {
+		if !slices.ContainsFunc(shown, func(s string) bool { return strings.HasPrefix(s, want) }) {
+			t.Errorf("%q is not among %q", want, shown)
+		}
+	}
+	if r.Report().Text != `{"summary":"denied"}` {
+		t.Errorf("the last words are %q", r.Report().Text)
+	}
+}
+
 // Requests that the program makes again are shown, and what it writes in the model's place is not the model's word.
 func TestTheRetriesOfAProgramAreShown(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("testdata", "recorded", "claude-401.jsonl"))
