@@ -212,3 +212,42 @@ func TestAClaimAssemblesBoundedPrompts(t *testing.T) {
 		t.Error("they are out of order")
 	}
 }
+
+// S6.1: what a prompt shows of a task takes some statements to read, so that a claim starts few such runs.
+func TestAClaimStartsFewRunsAboutTasks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	agent := w.agent("worker", func(in *CreateAgent) { in.MaxConcurrentSessions = 20 })
+	for i := range 20 {
+		w.wakeOnly(agent, w.task(fmt.Sprint("Task ", i)))
+	}
+	first, second := w.claim(20), w.claim(20)
+	if len(first) != 16 || len(second) != 4 {
+		t.Errorf("the claims were of %d and %d runs, want 16 and 4", len(first), len(second))
+	}
+	for _, c := range append(first, second...) {
+		if c.Launch == nil || c.Launch.TaskID == "" {
+			t.Errorf("run %s is given %+v", c.RunID, c.Launch)
+		}
+	}
+	w.sound()
+}
+
+// The statements of a claim do not grow with it.
+func TestTheStatementsOfAClaimDoNotGrowWithIt(t *testing.T) {
+	t.Parallel()
+	db, statements := countingDB(t)
+	w := newWorldOn(t, db)
+	count := func(n int) int64 {
+		w.waiting(n)
+		before := statements.Load()
+		if claimed := w.claim(n); len(claimed) != n {
+			t.Errorf("claimed %d runs of %d", len(claimed), n)
+		}
+		return statements.Load() - before
+	}
+	few, many := count(1), count(64)
+	if many != few || few > 9 {
+		t.Errorf("%d statements for 1 run, %d for 64, want at most 9", few, many)
+	}
+}

@@ -46,8 +46,9 @@ SELECT ` + requestColumns(payload) + `, run_id FROM wakeup_requests WHERE run_id
 	return byRun, nil
 }
 
-// weights of prompts, in bytes. The records about a task take some statements to read, during which the lanes are locked.
-const taskWeight = 32 << 10
+// taskWeight is what a run about a task takes of the room besides its prompt: its records take some statements to read, during
+// which the lanes are locked.
+const taskWeight = promptBytesPerClaim / 16
 
 // weight is what a prepared start takes of the room of a claim.
 func (x *starting) weight() int {
