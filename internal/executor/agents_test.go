@@ -42,7 +42,7 @@ stream_max_retries = 0
 `}
 	}},
 	{name: "gemini", environment: func(url string) []Variable {
-		return []Variable{{"GOOGLE_GEMINI_BASE_URL", url}, {"GEMINI_API_KEY", "g-test"}, {"GEMINI_CLI_TRUST_WORKSPACE", "true"}}
+		return []Variable{{"GOOGLE_GEMINI_BASE_URL", url}, {"GEMINI_API_KEY", "g-test"}}
 	}, files: func(string) map[string]string {
 		return map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`}
 	}},

@@ -71,6 +71,7 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d dialect)
 	result := Result{ExitCode: -1}
 	spec := req.Spec.Command
 	bounds := limits{spec.Timeout, spec.Grace}
+	req.Environment = append(d.environment(), req.Environment...)
 	o, failure := c.options.of(req.WorkspaceID)
 	if failure != nil {
 		return result, failure

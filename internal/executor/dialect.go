@@ -15,6 +15,8 @@ import (
 type dialect interface {
 	// again is the dialect for another launch of the same command.
 	again(req Request) dialect
+	// environment is what the command needs besides its own; variables of the executor with these names go before.
+	environment() []Variable
 	// commandLine is the command's arguments and what it gets on standard input. cleanUp is to be called after its end.
 	commandLine(req Request, o Options) (argv []string, prompt string, cleanUp func(), _ *Failure)
 	// reading is how standard output is read. named is told each session that the agent names.

@@ -15,6 +15,8 @@ type plainDialect struct{}
 
 func (plainDialect) again(Request) dialect { return plainDialect{} }
 
+func (plainDialect) environment() []Variable { return nil }
+
 func (plainDialect) commandLine(req Request, _ Options) (argv []string, prompt string, cleanUp func(), _ *Failure) {
 	return req.Spec.Command.Argv, req.Prompt, func() {}, nil
 }

@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -24,6 +26,13 @@ type presetDialect struct {
 
 func (d *presetDialect) again(req Request) dialect {
 	return &presetDialect{d.spec, d.spec.NewReader(req.mask)}
+}
+
+func (d *presetDialect) environment() (variables []Variable) {
+	for _, name := range slices.Sorted(maps.Keys(d.spec.Environment)) {
+		variables = append(variables, Variable{name, d.spec.Environment[name]})
+	}
+	return variables
 }
 
 func (d *presetDialect) commandLine(req Request, o Options) (argv []string, prompt string, cleanUp func(), _ *Failure) {

@@ -61,6 +61,22 @@ func TestWhoRefusesAnAccountIsNotAskedAgain(t *testing.T) {
 	}
 }
 
+// Gemini CLI refuses to run where nobody can be asked whether it trusts the folder; the executor's own word goes before.
+func TestAPresetsEnvironment(t *testing.T) {
+	c := newCommand(t, Options{})
+	program := filepath.Join(t.TempDir(), "agent")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho \"trust is $GEMINI_CLI_TRUST_WORKSPACE\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for want, environment := range map[string][]Variable{"STDOUT trust is true": nil, "STDOUT trust is false": {{"GEMINI_CLI_TRUST_WORKSPACE", "false"}}} {
+		req, sink := presetRequestOf("gemini", program), &recorder{}
+		req.Environment = environment
+		if _, err := c.Run(t.Context(), req, sink); err != nil || sink.text() != want {
+			t.Errorf("%v: %q, %v", environment, sink.text(), err)
+		}
+	}
+}
+
 // What an agent does with keys of its own, and what it says of them, is not its account.
 func TestAnAgentsWordsAboutKeysAreNotItsAccount(t *testing.T) {
 	c := newCommand(t, Options{})

@@ -14,16 +14,17 @@ import (
 // Preset is one agent command line.
 type Preset struct {
 	Name          string
-	Program       string         // its usual name in PATH
-	Documentation string         // where its arguments and its output are described
-	args          []string       // after the program
-	last          []string       // at the very end
-	resume        []string       // before the session's id; none: it cannot resume
-	PromptFile    string         // the argument that names a file with the prompt; "": it reads standard input
-	Version       []string       // arguments that make it print its version
-	LoginStatus   []string       // arguments that make it tell, at no cost, whether it is logged in; none: it has no such command
-	LoginExit     int            // the exit code with which it says that it is not; 0: none
-	unknown       *regexp.Regexp // what it says of a session that it does not know
+	Program       string            // its usual name in PATH
+	Documentation string            // where its arguments and its output are described
+	args          []string          // after the program
+	last          []string          // at the very end
+	resume        []string          // before the session's id; none: it cannot resume
+	PromptFile    string            // the argument that names a file with the prompt; "": it reads standard input
+	Environment   map[string]string // variables that it needs to run by itself; those of the executor go before
+	Version       []string          // arguments that make it print its version
+	LoginStatus   []string          // arguments that make it tell, at no cost, whether it is logged in; none: it has no such command
+	LoginExit     int               // the exit code with which it says that it is not; 0: none
+	unknown       *regexp.Regexp    // what it says of a session that it does not know
 	reader        func(state) Reader
 }
 
@@ -49,7 +50,9 @@ var presets = []Preset{
 	{
 		Name: "gemini", Program: "gemini", Documentation: "https://geminicli.com/docs/cli/headless/",
 		args:   []string{"--output-format", "stream-json"},
-		resume: []string{"--resume"}, unknown: regexp.MustCompile(`(?i)error resuming session|invalid session identifier|no previous sessions? found`), LoginExit: 41, Version: []string{"--version"}, reader: func(s state) Reader { return &gemini{state: s} },
+		resume: []string{"--resume"}, unknown: regexp.MustCompile(`(?i)error resuming session|invalid session identifier|no previous sessions? found`),
+		Environment: map[string]string{"GEMINI_CLI_TRUST_WORKSPACE": "true"}, // else it refuses to run where nobody can be asked
+		LoginExit:   41, Version: []string{"--version"}, reader: func(s state) Reader { return &gemini{state: s} },
 	},
 	{
 		Name: "opencode", Program: "opencode", Documentation: "https://opencode.ai/docs/cli/",

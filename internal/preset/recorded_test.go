@@ -31,26 +31,27 @@ func TestWhatTodaysProgramsPrint(t *testing.T) {
 		unknown bool // the session is not known
 		begun   bool
 	}{
-		"claude-first":   {text: `{"summary":"first"}`, usage: one, begun: true},
-		"claude-resume":  {text: `{"summary":"second"}`, usage: one, begun: true}, // its total_cost_usd is that of both runs
-		"claude-unknown": {failed: "No conversation found", unknown: true},
-		"claude-401":     {failed: "Invalid API key", refusal: auth, status: 401, usage: domain.AttemptUsage{CostUSD: "0"}},
-		"claude-login":   {failed: "Not logged in", refusal: auth, usage: domain.AttemptUsage{CostUSD: "0"}},
-		"claude-billing": {failed: "Credit balance is too low", refusal: billing, status: 400, usage: domain.AttemptUsage{CostUSD: "0"}},
-		"claude-limit":   {failed: "Request rejected (429)", limited: true, status: 429, usage: domain.AttemptUsage{CostUSD: "0"}},
-		"claude-529":     {failed: "529 Overloaded", status: 529, usage: domain.AttemptUsage{CostUSD: "0"}},
-		"codex-first":    {text: `{"summary":"first"}`, usage: tokens(100, 11), begun: true},
-		"codex-resume":   {text: `{"summary":"second"}`, usage: tokens(200, 22), begun: true},
-		"codex-401":      {failed: "401 Unauthorized", refusal: auth},
-		"codex-429":      {failed: "429 Too Many Requests", limited: true},
-		"codex-quota":    {failed: "Quota exceeded. Check your plan", refusal: billing, limited: true}, // who refuses an account goes before a limit
-		"codex-limit":    {failed: "hit your usage limit", limited: true},
-		"codex-503":      {failed: "503 Service Unavailable"},
-		"opencode-first": {text: `{"summary":"first"}`, usage: domain.AttemptUsage{InputTokens: 100, OutputTokens: 11, CostUSD: "0.000385"}, begun: true},
-		"opencode-401":   {failed: "Incorrect API key", refusal: auth, status: 401},
-		"opencode-429":   {failed: "Rate limit reached", limited: true, status: 429},
-		"gemini-first":   {text: `{"summary":"first"}`, usage: domain.AttemptUsage{InputTokens: 200, OutputTokens: 22, CostUSD: "0"}, begun: true}, // two models were asked
-		"gemini-401":     {failed: "API key not valid", refusal: auth, usage: domain.AttemptUsage{CostUSD: "0"}},
+		"claude-first":      {text: `{"summary":"first"}`, usage: one, begun: true},
+		"claude-resume":     {text: `{"summary":"second"}`, usage: one, begun: true},     // its total_cost_usd is that of both runs
+		"claude-structured": {text: `{"summary":"structured"}`, usage: one, begun: true}, // of --json-schema
+		"claude-unknown":    {failed: "No conversation found", unknown: true},
+		"claude-401":        {failed: "Invalid API key", refusal: auth, status: 401, usage: domain.AttemptUsage{CostUSD: "0"}},
+		"claude-login":      {failed: "Not logged in", refusal: auth, usage: domain.AttemptUsage{CostUSD: "0"}},
+		"claude-billing":    {failed: "Credit balance is too low", refusal: billing, status: 400, usage: domain.AttemptUsage{CostUSD: "0"}},
+		"claude-limit":      {failed: "Request rejected (429)", limited: true, status: 429, usage: domain.AttemptUsage{CostUSD: "0"}},
+		"claude-529":        {failed: "529 Overloaded", status: 529, usage: domain.AttemptUsage{CostUSD: "0"}},
+		"codex-first":       {text: `{"summary":"first"}`, usage: tokens(100, 11), begun: true},
+		"codex-resume":      {text: `{"summary":"second"}`, usage: tokens(200, 22), begun: true},
+		"codex-401":         {failed: "401 Unauthorized", refusal: auth},
+		"codex-429":         {failed: "429 Too Many Requests", limited: true},
+		"codex-quota":       {failed: "Quota exceeded. Check your plan", refusal: billing, limited: true}, // who refuses an account goes before a limit
+		"codex-limit":       {failed: "hit your usage limit", limited: true},
+		"codex-503":         {failed: "503 Service Unavailable"},
+		"opencode-first":    {text: `{"summary":"first"}`, usage: domain.AttemptUsage{InputTokens: 100, OutputTokens: 11, CostUSD: "0.000385"}, begun: true},
+		"opencode-401":      {failed: "Incorrect API key", refusal: auth, status: 401},
+		"opencode-429":      {failed: "Rate limit reached", limited: true, status: 429},
+		"gemini-first":      {text: `{"summary":"first"}`, usage: domain.AttemptUsage{InputTokens: 200, OutputTokens: 22, CostUSD: "0"}, begun: true}, // two models were asked
+		"gemini-401":        {failed: "API key not valid", refusal: auth, usage: domain.AttemptUsage{CostUSD: "0"}},
 	} {
 		program, _, _ := strings.Cut(file, "-")
 		p, r := replay(t, program, file)
