@@ -89,8 +89,10 @@ func branchesOfWakeups(workspaceID xid.ID, f *model.WakeupFilter) (out []branch)
 			out = append(out, branch{text: reads.UnroutedRequest}, branch{reads.RequestOfLiveRun(status), []any{workspaceID}})
 		case domain.WakeupStatusClaimed:
 			out = append(out, branch{reads.RequestOfLiveRun(status), []any{workspaceID}})
-		default:
+		case domain.WakeupStatusFinished:
 			out = append(out, oneOf("status", []domain.WakeupStatus{status}, "")...)
+		default:
+			out = append(out, oneOf("apart", []domain.WakeupStatus{status}, "")...)
 		}
 	}
 	return out

@@ -1747,14 +1747,6 @@ var (
 				},
 			},
 			{
-				Name:    "wakeup_requests_unrouted",
-				Unique:  false,
-				Columns: []*schema.Column{WakeupRequestsColumns[26], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "status = 'QUEUED' AND run_id IS NULL",
-				},
-			},
-			{
 				Name:    "wakeuprequest_run_id_requested_at_id",
 				Unique:  false,
 				Columns: []*schema.Column{WakeupRequestsColumns[24], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
@@ -1773,41 +1765,17 @@ var (
 				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[4], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
 			},
 			{
-				Name:    "wakeup_requests_apart",
-				Unique:  false,
-				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[11], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "status <> 'QUEUED' AND status <> 'CLAIMED' AND status <> 'FINISHED'",
-				},
-			},
-			{
 				Name:    "wakeup_requests_checkout_held",
 				Unique:  false,
 				Columns: []*schema.Column{WakeupRequestsColumns[27]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "status = 'SKIPPED' AND end_reason = 'CHECKOUT_HELD'",
-				},
-			},
-			{
-				Name:    "wakeup_requests_dropped_by_pause",
-				Unique:  false,
-				Columns: []*schema.Column{WakeupRequestsColumns[26], WakeupRequestsColumns[23]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED'",
+					Where: "end_reason = 'CHECKOUT_HELD'",
 				},
 			},
 			{
 				Name:    "wakeuprequest_workspace_id_requested_at_id",
 				Unique:  false,
 				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
-			},
-			{
-				Name:    "wakeup_requests_ended_unlinked",
-				Unique:  false,
-				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[23]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "run_id IS NULL AND finished_at IS NOT NULL",
-				},
 			},
 			{
 				Name:    "wakeuprequest_routine_run_id",

@@ -67,19 +67,17 @@ func (WakeupRequest) Edges() []ent.Edge {
 }
 
 // Indexes of WakeupRequest: one for each filter of its list, in the list's order. Those of columns that are mostly empty hold
-// the filled ones alone, and wakeup_requests_apart holds no request that is waiting, served or done.
+// the filled ones alone. No index has a column that the way of a usual request changes, in its key or its condition, so that the
+// row is updated in place (docs/decisions/0031-requests-are-updated-in-place.md). What depends on such columns has an index of a
+// derived column, in internal/schemadiff/beyond.sql.
 func (WakeupRequest) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("workspace_id", "idempotency_key").Unique().Annotations(where("idempotency_key IS NOT NULL")),
-		index.Fields("agent_id", "requested_at", "id").StorageKey("wakeup_requests_unrouted").Annotations(where("status = 'QUEUED' AND run_id IS NULL")),
 		index.Fields("run_id", "requested_at", "id").Annotations(where("run_id IS NOT NULL")),
 		index.Fields("agent_id", "requested_at", "id"),
 		index.Fields("workspace_id", "source", "requested_at", "id"),
-		index.Fields("workspace_id", "status", "requested_at", "id").StorageKey("wakeup_requests_apart").Annotations(where("status <> 'QUEUED' AND status <> 'CLAIMED' AND status <> 'FINISHED'")),
-		index.Fields("task_id").StorageKey("wakeup_requests_checkout_held").Annotations(where("status = 'SKIPPED' AND end_reason = 'CHECKOUT_HELD'")),
-		index.Fields("agent_id", "finished_at").StorageKey("wakeup_requests_dropped_by_pause").Annotations(where("end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED'")),
+		index.Fields("task_id").StorageKey("wakeup_requests_checkout_held").Annotations(where("end_reason = 'CHECKOUT_HELD'")),
 		index.Fields("workspace_id", "requested_at", "id"),
-		index.Fields("workspace_id", "finished_at").StorageKey("wakeup_requests_ended_unlinked").Annotations(where("run_id IS NULL AND finished_at IS NOT NULL")),
 		index.Fields("routine_run_id").Annotations(where("routine_run_id IS NOT NULL")),
 		index.Fields("task_id").Annotations(where("task_id IS NOT NULL")),
 	}

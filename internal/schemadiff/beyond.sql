@@ -32,3 +32,15 @@ ALTER TABLE run_log_lines DROP CONSTRAINT run_log_lines_workspaces_workspace, DR
 ALTER TABLE activities DROP CONSTRAINT activities_workspaces_workspace;
 ALTER TABLE wakeup_requests DROP CONSTRAINT wakeup_requests_workspaces_workspace, DROP CONSTRAINT wakeup_requests_agents_agent,
   DROP CONSTRAINT wakeup_requests_runs_wakeup_requests;
+
+-- What is rare of a request is told by columns that are derived from those that change, and empty or false for a usual request
+-- from its insertion to its end. An update that leaves them as they are writes no index entry
+-- (docs/decisions/0031-requests-are-updated-in-place.md). Nobody writes them, and the API does not have them.
+ALTER TABLE wakeup_requests
+  ADD COLUMN unrouted boolean NOT NULL GENERATED ALWAYS AS (status = 'QUEUED' AND run_id IS NULL) STORED,
+  ADD COLUMN apart wakeup_status GENERATED ALWAYS AS (CASE WHEN status NOT IN ('QUEUED', 'CLAIMED', 'FINISHED') THEN status END) STORED,
+  ADD COLUMN put_by_at timestamptz GENERATED ALWAYS AS (CASE WHEN run_id IS NULL OR end_reason IN ('AGENT_INACTIVE', 'BUDGET_BLOCKED') THEN finished_at END) STORED;
+CREATE INDEX wakeup_requests_unrouted ON wakeup_requests (agent_id, requested_at, id) WHERE unrouted;
+CREATE INDEX wakeup_requests_apart ON wakeup_requests (workspace_id, apart, requested_at, id) WHERE apart IS NOT NULL;
+CREATE INDEX wakeup_requests_dropped_by_pause ON wakeup_requests (agent_id, put_by_at) WHERE end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED';
+CREATE INDEX wakeup_requests_ended_unlinked ON wakeup_requests (workspace_id, put_by_at) WHERE run_id IS NULL AND put_by_at IS NOT NULL;

@@ -181,7 +181,7 @@ func (t *tx) blockedProjects(ctx context.Context, agentID xid.ID, h domain.Agent
 	}
 	const query = `
 SELECT DISTINCT p.project_id FROM wakeup_requests q JOIN tasks p ON p.id = q.task_id
-WHERE q.agent_id = $1 AND q.finished_at >= $2 AND q.end_reason = 'BUDGET_BLOCKED' AND p.project_id IS NOT NULL`
+WHERE q.agent_id = $1 AND q.put_by_at >= $2 AND q.end_reason = 'BUDGET_BLOCKED' AND p.project_id IS NOT NULL`
 	projects, err := pgtx.Collect(ctx, t, pgtx.ScanOne[string], query, agentID, *h.Since)
 	return projects, pgtx.Wrap("read the projects of blocked wakes", err)
 }

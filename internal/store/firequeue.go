@@ -47,7 +47,7 @@ WITH queued AS MATERIALIZED (
   FROM (SELECT DISTINCT unnest($1::text[])) AS a (id))
 SELECT x.routine, x.agent, queued.n, f.id, f.status = 'TASK_CREATED' OR f.task_id IS NOT NULL,
   CASE
-    WHEN f.task_id IS NULL THEN coalesce(` + guard.UnroutedOf("q") + `, false)
+    WHEN f.task_id IS NULL THEN coalesce(q.` + guard.Unrouted + `, false)
     ELSE k.id IS NOT NULL AND ` + guard.AwaitsRun + ` END,
   coalesce(r.status::text, ''), coalesce(r.parked_reason::text, ''),
   coalesce(r.parked_until IS NULL OR r.parked_until > $6, false),
@@ -64,7 +64,7 @@ LEFT JOIN LATERAL (
     AND x.asked
   OFFSET 0) AS f ON true -- OFFSET 0: looked up for each fire, never joined as a whole
 LEFT JOIN LATERAL (
-  SELECT status, run_id
+  SELECT unrouted, run_id
   FROM wakeup_requests
   WHERE routine_run_id = f.id AND f.task_id IS NULL
   OFFSET 0) AS q ON true

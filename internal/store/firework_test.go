@@ -39,11 +39,11 @@ a AS (
   INSERT INTO approvals (id, workspace_id, task_id, causation_id, question, completion, status)
   SELECT 'apr_' || n, w.id, 'tsk_' || n, 'cau', 'May I?', false, CASE approval WHEN 'open' THEN 'PENDING' ELSE 'APPROVED' END FROM c, workspaces w WHERE approval <> 'none'),
 q AS (
-  INSERT INTO wakeup_requests SELECT (jsonb_populate_record(q, jsonb_build_object('id', 'wkp_' || n, 'task_id', 'tsk_' || n, 'run_id', NULL, 'idempotency_key', NULL,
-    'status', CASE request WHEN 'unrouted' THEN 'QUEUED' WHEN 'agent held' THEN 'FINISHED' ELSE 'SKIPPED' END,
-    'end_reason', CASE WHEN request LIKE 'task %' THEN 'CHECKOUT_HELD' WHEN request = 'budget spent' THEN 'BUDGET_BLOCKED' WHEN request <> 'unrouted' THEN 'AGENT_INACTIVE' END,
-    'wake_class', CASE request WHEN 'periodic' THEN 'PERIODIC' ELSE 'EVENT' END,
-    'finished_at', CASE request WHEN 'unrouted' THEN NULL WHEN 'before the hold' THEN '2019-01-01Z' ELSE '2021-01-01Z' END))).* FROM c, wakeup_requests q WHERE request <> 'none'),
+  INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_run_id, causation_id, scope, source, basis, wake_class, person_waiting, reason, payload, recovered, resends, hops, retry_count, status, end_reason, finished_at)
+  SELECT 'wkp_' || n, workspace_id, agent_id, 'tsk_' || n, routine_run_id, causation_id, scope, source, basis, CASE request WHEN 'periodic' THEN 'PERIODIC' ELSE 'EVENT' END, person_waiting, reason, payload, recovered, resends, hops, retry_count,
+    CASE request WHEN 'unrouted' THEN 'QUEUED' WHEN 'agent held' THEN 'FINISHED' ELSE 'SKIPPED' END,
+    CASE WHEN request LIKE 'task %' THEN 'CHECKOUT_HELD' WHEN request = 'budget spent' THEN 'BUDGET_BLOCKED' WHEN request <> 'unrouted' THEN 'AGENT_INACTIVE' END,
+    CASE request WHEN 'unrouted' THEN NULL WHEN 'before the hold' THEN '2019-01-01Z'::timestamptz ELSE '2021-01-01Z' END FROM c, wakeup_requests q WHERE request <> 'none'),
 f AS (
   INSERT INTO routine_runs SELECT (jsonb_populate_record(f, jsonb_build_object('id', 'rrn_' || n, 'task_id', 'tsk_' || n, 'fire_key', NULL, 'dispatch_fingerprint', 'mark ' || n))).* FROM c, routine_runs f)
 SELECT n, state, task, blocker, approval, run, request FROM c`

@@ -37,10 +37,10 @@ SELECT id, task_id, source, basis, wake_class,
   finished_at
 FROM wakeup_requests q
 WHERE agent_id = $1
-  AND finished_at >= $2
-  AND (finished_at, id) > ($2, $3)
+  AND put_by_at >= $2
+  AND (put_by_at, id) > ($2, $3)
   AND (end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED')
-ORDER BY finished_at, id LIMIT $4`
+ORDER BY put_by_at, id LIMIT $4`
 	dropped, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (d droppedRequest, err error) {
 		return d, rows.Scan(&d.id, &d.taskID, &d.source, &d.basis, &d.class, &d.routineGone, &d.requestedAt, &d.finishedAt)
 	}, query, l.agentID, from.at, from.id, backlogRuns)
@@ -100,8 +100,8 @@ func (t *tx) left(ctx context.Context, l lane, from resendFrom) (int, error) {
 	const query = `
 SELECT count(*) FROM wakeup_requests
 WHERE agent_id = $1
-  AND finished_at >= $2
-  AND (finished_at, id) > ($2, $3)
+  AND put_by_at >= $2
+  AND (put_by_at, id) > ($2, $3)
   AND (end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED')
   AND wake_class = 'EVENT'`
 	if from.at == nil {

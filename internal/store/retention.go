@@ -72,14 +72,14 @@ DELETE FROM runs WHERE id IN (SELECT id FROM old)`,
 SELECT x.id FROM workspaces w CROSS JOIN LATERAL (
   SELECT x.id
   FROM wakeup_requests x
-  WHERE x.workspace_id = w.id AND x.run_id IS NULL AND x.finished_at < ` + beforeLookback + `
-    AND x.finished_at < (
-      SELECT n.finished_at
+  WHERE x.workspace_id = w.id AND x.run_id IS NULL AND x.put_by_at < ` + beforeLookback + `
+    AND x.put_by_at < (
+      SELECT n.put_by_at
       FROM wakeup_requests n
-      WHERE n.workspace_id = w.id AND n.run_id IS NULL AND n.finished_at IS NOT NULL
-      ORDER BY n.finished_at DESC OFFSET $3 - 1 LIMIT 1)
+      WHERE n.workspace_id = w.id AND n.run_id IS NULL AND n.put_by_at IS NOT NULL
+      ORDER BY n.put_by_at DESC OFFSET $3 - 1 LIMIT 1)
     AND NOT ` + openTask + `
-  ORDER BY x.finished_at LIMIT $2{lock}) x LIMIT $2`,
+  ORDER BY x.put_by_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `DELETE FROM wakeup_requests WHERE id IN (SELECT id FROM old) AND finished_at IS NOT NULL`,
 	},
 	{
