@@ -330,7 +330,7 @@ func aliveUntilGone(t *testing.T) (gone func(what string), prefix string) {
 	t.Cleanup(func() { _ = read.Close() })
 	return func(what string) {
 		t.Helper()
-		_ = read.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_ = read.SetReadDeadline(time.Now().Add(patience))
 		if _, err := io.ReadAll(read); err != nil {
 			t.Errorf("%s lives: %v", what, err)
 		}
