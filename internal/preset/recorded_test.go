@@ -15,7 +15,6 @@ import (
 // What today's programs print, recorded against internal/modelserver: Claude Code 2.1.332, codex 0.171.0, Gemini CLI 0.61.0 and opencode 1.18.33. A model's
 // answer took 100 tokens, 40 of them from the cache, and gave 11.
 func TestWhatTodaysProgramsPrint(t *testing.T) {
-	const none domain.RunErrorCode = ""
 	auth, billing := domain.RunErrorCodeAuth, domain.RunErrorCodeBilling
 	one := domain.AttemptUsage{InputTokens: 100, OutputTokens: 11, CostUSD: "0.000468"}
 	tokens := func(input, output int64) domain.AttemptUsage {
