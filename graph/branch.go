@@ -165,14 +165,15 @@ func (o ordering) branched(branches []branch, reach int, backwards bool) func(*s
 		}
 		all := s.P()
 		s.Where(sql.P(func(b *sql.Builder) {
-			b.Ident(s.C("id")).WriteString(" IN ").Wrap(func(b *sql.Builder) {
+			// An array is read once. PostgreSQL would join with rows, and now and then read them anew for each row of the page.
+			b.Ident(s.C("id")).WriteString(" = ANY(ARRAY").Wrap(func(b *sql.Builder) {
 				for i, one := range branches {
 					if i > 0 {
 						b.WriteString(" UNION ALL ")
 					}
 					b.Wrap(func(b *sql.Builder) { b.Join(o.rowsOf(one, s.TableName(), all, reach, backwards)) })
 				}
-			})
+			}).WriteString(")")
 		}))
 	}
 }
