@@ -1,10 +1,9 @@
 package edge
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
+	"slices"
+	"unicode/utf8"
 )
 
 // twiceError says that an object of a request has two members of one name. Which of them counts is for each reader to choose: a proxy
@@ -22,53 +21,100 @@ func (e *twiceError) Error() string {
 
 // level is an object or a list that is being read.
 type level struct {
-	names map[string]bool // of an object so far; nil: a list
-	value bool            // of an object: a value comes next
+	object bool
+	name   bool            // of an object: the next text is a name
+	few    []string        // the names of an object so far
+	many   map[string]bool // all of them, once they are more than fewNames
 }
+
+// fewNames is how many names are looked through one by one, which is quicker for the objects that requests have.
+const fewNames = 16
 
 // checkTwice looks for a member that an object of a JSON text has twice, however deep; nil when there is none. A text that is not
-// JSON is for its reader to refuse.
+// JSON is for its reader to refuse. Only names are looked at, because whoever reads the text has read, or will read, all else.
 func checkTwice(text []byte) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
 	var open []level
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) || err != nil {
-			return nil
+	for i := 0; i < len(text); i++ {
+		var at *level
+		if len(open) > 0 {
+			at = &open[len(open)-1]
 		}
-		if twice := descend(&open, token); twice != nil {
-			return twice
-		}
-	}
-}
-
-// descend notes a token.
-func descend(open *[]level, token json.Token) error {
-	var at *level
-	if n := len(*open); n > 0 {
-		at = &(*open)[n-1]
-	}
-	switch token {
-	case json.Delim('}'), json.Delim(']'):
-		*open = (*open)[:len(*open)-1]
-		return nil
-	}
-	if at != nil && at.names != nil {
-		if at.value = !at.value; at.value { // it is a name
-			name, _ := token.(string)
-			if at.names[name] {
-				return &twiceError{name}
+		switch text[i] {
+		case '{':
+			open = append(open, level{object: true, name: true})
+		case '[':
+			open = append(open, level{})
+		case '}', ']':
+			if at == nil {
+				return nil
 			}
-			at.names[name] = true
-			return nil
+			open = open[:len(open)-1]
+		case ',':
+			if at != nil {
+				at.name = at.object
+			}
+		case '"':
+			end := i + lengthOfText(text[i:])
+			if at != nil && at.name {
+				at.name = false
+				if name, ok := nameIn(text[i:end]); !ok || at.has(name) {
+					return twiceOrNone(name, ok)
+				}
+			}
+			i = end - 1
 		}
-	}
-	switch token {
-	case json.Delim('{'):
-		*open = append(*open, level{names: map[string]bool{}})
-	case json.Delim('['):
-		*open = append(*open, level{})
 	}
 	return nil
+}
+
+func twiceOrNone(name string, isName bool) error {
+	if !isName {
+		return nil
+	}
+	return &twiceError{name}
+}
+
+// lengthOfText is how many bytes a JSON string at the beginning takes, with its quotes; one that does not end takes all.
+func lengthOfText(text []byte) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	return len(text)
+}
+
+// nameIn is the value of a JSON string; false: it is none.
+func nameIn(quoted []byte) (name string, ok bool) {
+	for _, c := range quoted {
+		if c == '\\' || c >= utf8.RuneSelf || c < ' ' {
+			return name, json.Unmarshal(quoted, &name) == nil
+		}
+	}
+	if len(quoted) < 2 || quoted[len(quoted)-1] != '"' {
+		return "", false
+	}
+	return string(quoted[1 : len(quoted)-1]), true
+}
+
+// has says whether the object has the name already, and takes note of it.
+func (l *level) has(name string) bool {
+	if l.many != nil {
+		there := l.many[name]
+		l.many[name] = true
+		return there
+	}
+	if slices.Contains(l.few, name) {
+		return true
+	}
+	if l.few = append(l.few, name); len(l.few) > fewNames {
+		l.many = make(map[string]bool, 2*fewNames)
+		for _, n := range l.few {
+			l.many[n] = true
+		}
+	}
+	return false
 }
