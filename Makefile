@@ -131,7 +131,7 @@ bench-queue: ## the figures of the queue against pgbench, on a durable cluster o
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 60m ./internal/queuebench
 
 .PHONY: bench-drain
-bench-drain: ## 1,000 fires that wait, worked off by the built program, against pgbench on the same cluster
+bench-drain: ## 1,000 fires that wait, worked off by the built program, against pgbench on the same cluster (ROUSE_BENCH_PROFILE=1: with its statements)
 	@tools/ensure-postgres.sh test
 	$(GO) test -run '^$$' -bench '^BenchmarkDrain$$' -benchtime 1x -timeout 30m ./cmd/rouse
 

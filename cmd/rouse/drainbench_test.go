@@ -13,23 +13,25 @@ import (
 
 // BenchmarkDrain: 1,000 fires of lightweight routines of 64 echo agents, eight sessions each, wait while no scheduler runs; a
 // server comes and works them off, 64 at a time. By the database's clock, from the first start to the last end. Baseline: pgbench
-// with eight clients on the same durable cluster, before and after.
+// with eight clients on the same durable cluster, before and after. With ROUSE_BENCH_PROFILE=1 it prints the statements of a run.
 func BenchmarkDrain(b *testing.B) {
 	const agents, fires = 64, 1000
 	for b.Loop() {
 		data := filepath.Join(pgtest.Folder(b), "data")
-		keeper := start(b, data, nil, "--standby") // its cluster is there before the server and after it
+		keeper := startProfiled(b, data, "--standby") // its cluster is there before the server and after it
 		address, env := databaseOf(b, data)
 		db := open(b, address)
 		pgtest.FillPgbench(b, address)
 		before, _ := pgtest.Pgbench(b, address, 5, 8)
 
 		newJourney(keeper).fireMany(agents, fires)
+		beginProfile(b, db)
 		cluster := processorTimes(b, databaseProcesses(b, data)...)
 		server := start(b, pgtest.Folder(b), env, "--workers", fmt.Sprint(agents))
 		waitForNone(b, db, `SELECT count(*) FROM routine_runs WHERE completed_at IS NULL`)
 		cluster = processorTimes(b, databaseProcesses(b, data)...) - cluster
 		used := processorTimes(b, server.cmd.Process.Pid)
+		endProfile(b, db, fires)
 		server.end(syscall.SIGTERM)
 
 		after, _ := pgtest.Pgbench(b, address, 5, 8)
