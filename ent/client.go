@@ -38,7 +38,6 @@ import (
 	"rouse.dev/rouse/ent/runattempt"
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
-	"rouse.dev/rouse/ent/runlogline"
 	"rouse.dev/rouse/ent/runsecret"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
@@ -102,8 +101,6 @@ type Client struct {
 	RunContent *RunContentClient
 	// RunEvent is the client for interacting with the RunEvent builders.
 	RunEvent *RunEventClient
-	// RunLogLine is the client for interacting with the RunLogLine builders.
-	RunLogLine *RunLogLineClient
 	// RunSecret is the client for interacting with the RunSecret builders.
 	RunSecret *RunSecretClient
 	// Task is the client for interacting with the Task builders.
@@ -157,7 +154,6 @@ func (c *Client) init() {
 	c.RunAttempt = NewRunAttemptClient(c.config)
 	c.RunContent = NewRunContentClient(c.config)
 	c.RunEvent = NewRunEventClient(c.config)
-	c.RunLogLine = NewRunLogLineClient(c.config)
 	c.RunSecret = NewRunSecretClient(c.config)
 	c.Task = NewTaskClient(c.config)
 	c.TaskBlocker = NewTaskBlockerClient(c.config)
@@ -282,7 +278,6 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		RunAttempt:          NewRunAttemptClient(cfg),
 		RunContent:          NewRunContentClient(cfg),
 		RunEvent:            NewRunEventClient(cfg),
-		RunLogLine:          NewRunLogLineClient(cfg),
 		RunSecret:           NewRunSecretClient(cfg),
 		Task:                NewTaskClient(cfg),
 		TaskBlocker:         NewTaskBlockerClient(cfg),
@@ -334,7 +329,6 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		RunAttempt:          NewRunAttemptClient(cfg),
 		RunContent:          NewRunContentClient(cfg),
 		RunEvent:            NewRunEventClient(cfg),
-		RunLogLine:          NewRunLogLineClient(cfg),
 		RunSecret:           NewRunSecretClient(cfg),
 		Task:                NewTaskClient(cfg),
 		TaskBlocker:         NewTaskBlockerClient(cfg),
@@ -377,9 +371,9 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Activity, c.Agent, c.AgentLane, c.ApiToken, c.Approval, c.AttemptLease,
 		c.BudgetHold, c.BudgetPolicy, c.Comment, c.ContinuationSummary, c.CostEntry,
 		c.InboxItem, c.InstanceFact, c.MutationKey, c.Project, c.Routine, c.RoutineRun,
-		c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent, c.RunLogLine,
-		c.RunSecret, c.Task, c.TaskBlocker, c.TaskSession, c.WakeupRequest,
-		c.WebhookDelivery, c.Workflow, c.WorkflowStep, c.Workspace, c.WorkspaceLane,
+		c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent, c.RunSecret,
+		c.Task, c.TaskBlocker, c.TaskSession, c.WakeupRequest, c.WebhookDelivery,
+		c.Workflow, c.WorkflowStep, c.Workspace, c.WorkspaceLane,
 	} {
 		n.Use(hooks...)
 	}
@@ -392,9 +386,9 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Activity, c.Agent, c.AgentLane, c.ApiToken, c.Approval, c.AttemptLease,
 		c.BudgetHold, c.BudgetPolicy, c.Comment, c.ContinuationSummary, c.CostEntry,
 		c.InboxItem, c.InstanceFact, c.MutationKey, c.Project, c.Routine, c.RoutineRun,
-		c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent, c.RunLogLine,
-		c.RunSecret, c.Task, c.TaskBlocker, c.TaskSession, c.WakeupRequest,
-		c.WebhookDelivery, c.Workflow, c.WorkflowStep, c.Workspace, c.WorkspaceLane,
+		c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent, c.RunSecret,
+		c.Task, c.TaskBlocker, c.TaskSession, c.WakeupRequest, c.WebhookDelivery,
+		c.Workflow, c.WorkflowStep, c.Workspace, c.WorkspaceLane,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -447,8 +441,6 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.RunContent.mutate(ctx, m)
 	case *RunEventMutation:
 		return c.RunEvent.mutate(ctx, m)
-	case *RunLogLineMutation:
-		return c.RunLogLine.mutate(ctx, m)
 	case *RunSecretMutation:
 		return c.RunSecret.mutate(ctx, m)
 	case *TaskMutation:
@@ -4280,171 +4272,6 @@ func (c *RunEventClient) mutate(ctx context.Context, m *RunEventMutation) (Value
 	}
 }
 
-// RunLogLineClient is a client for the RunLogLine schema.
-type RunLogLineClient struct {
-	config
-}
-
-// NewRunLogLineClient returns a client for the RunLogLine from the given config.
-func NewRunLogLineClient(c config) *RunLogLineClient {
-	return &RunLogLineClient{config: c}
-}
-
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `runlogline.Hooks(f(g(h())))`.
-func (c *RunLogLineClient) Use(hooks ...Hook) {
-	c.hooks.RunLogLine = append(c.hooks.RunLogLine, hooks...)
-}
-
-// Intercept adds a list of query interceptors to the interceptors stack.
-// A call to `Intercept(f, g, h)` equals to `runlogline.Intercept(f(g(h())))`.
-func (c *RunLogLineClient) Intercept(interceptors ...Interceptor) {
-	c.inters.RunLogLine = append(c.inters.RunLogLine, interceptors...)
-}
-
-// Create returns a builder for creating a RunLogLine entity.
-func (c *RunLogLineClient) Create() *RunLogLineCreate {
-	mutation := newRunLogLineMutation(c.config, OpCreate)
-	return &RunLogLineCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// CreateBulk returns a builder for creating a bulk of RunLogLine entities.
-func (c *RunLogLineClient) CreateBulk(builders ...*RunLogLineCreate) *RunLogLineCreateBulk {
-	return &RunLogLineCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *RunLogLineClient) MapCreateBulk(slice any, setFunc func(*RunLogLineCreate, int)) *RunLogLineCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &RunLogLineCreateBulk{err: fmt.Errorf("calling to RunLogLineClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*RunLogLineCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
-	return &RunLogLineCreateBulk{config: c.config, builders: builders}
-}
-
-// Update returns an update builder for RunLogLine.
-func (c *RunLogLineClient) Update() *RunLogLineUpdate {
-	mutation := newRunLogLineMutation(c.config, OpUpdate)
-	return &RunLogLineUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOne returns an update builder for the given entity.
-func (c *RunLogLineClient) UpdateOne(_m *RunLogLine) *RunLogLineUpdateOne {
-	mutation := newRunLogLineMutation(c.config, OpUpdateOne, withRunLogLine(_m))
-	return &RunLogLineUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOneID returns an update builder for the given id.
-func (c *RunLogLineClient) UpdateOneID(id int64) *RunLogLineUpdateOne {
-	mutation := newRunLogLineMutation(c.config, OpUpdateOne, withRunLogLineID(id))
-	return &RunLogLineUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// Delete returns a delete builder for RunLogLine.
-func (c *RunLogLineClient) Delete() *RunLogLineDelete {
-	mutation := newRunLogLineMutation(c.config, OpDelete)
-	return &RunLogLineDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// DeleteOne returns a builder for deleting the given entity.
-func (c *RunLogLineClient) DeleteOne(_m *RunLogLine) *RunLogLineDeleteOne {
-	return c.DeleteOneID(_m.ID)
-}
-
-// DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *RunLogLineClient) DeleteOneID(id int64) *RunLogLineDeleteOne {
-	builder := c.Delete().Where(runlogline.ID(id))
-	builder.mutation.id = &id
-	builder.mutation.op = OpDeleteOne
-	return &RunLogLineDeleteOne{builder}
-}
-
-// Query returns a query builder for RunLogLine.
-func (c *RunLogLineClient) Query() *RunLogLineQuery {
-	return &RunLogLineQuery{
-		config: c.config,
-		ctx:    &QueryContext{Type: TypeRunLogLine},
-		inters: c.Interceptors(),
-	}
-}
-
-// Get returns a RunLogLine entity by its id.
-func (c *RunLogLineClient) Get(ctx context.Context, id int64) (*RunLogLine, error) {
-	return c.Query().Where(runlogline.ID(id)).Only(ctx)
-}
-
-// GetX is like Get, but panics if an error occurs.
-func (c *RunLogLineClient) GetX(ctx context.Context, id int64) *RunLogLine {
-	obj, err := c.Get(ctx, id)
-	if err != nil {
-		panic(err)
-	}
-	return obj
-}
-
-// QueryWorkspace queries the workspace edge of a RunLogLine.
-func (c *RunLogLineClient) QueryWorkspace(_m *RunLogLine) *WorkspaceQuery {
-	query := (&WorkspaceClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(runlogline.Table, runlogline.FieldID, id),
-			sqlgraph.To(workspace.Table, workspace.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, false, runlogline.WorkspaceTable, runlogline.WorkspaceColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
-// QueryRun queries the run edge of a RunLogLine.
-func (c *RunLogLineClient) QueryRun(_m *RunLogLine) *RunQuery {
-	query := (&RunClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(runlogline.Table, runlogline.FieldID, id),
-			sqlgraph.To(run.Table, run.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, false, runlogline.RunTable, runlogline.RunColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
-// Hooks returns the client hooks.
-func (c *RunLogLineClient) Hooks() []Hook {
-	return c.hooks.RunLogLine
-}
-
-// Interceptors returns the client interceptors.
-func (c *RunLogLineClient) Interceptors() []Interceptor {
-	return c.inters.RunLogLine
-}
-
-func (c *RunLogLineClient) mutate(ctx context.Context, m *RunLogLineMutation) (Value, error) {
-	switch m.Op() {
-	case OpCreate:
-		return (&RunLogLineCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdate:
-		return (&RunLogLineUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdateOne:
-		return (&RunLogLineUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpDelete, OpDeleteOne:
-		return (&RunLogLineDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
-	default:
-		return nil, fmt.Errorf("ent: unknown RunLogLine mutation op: %q", m.Op())
-	}
-}
-
 // RunSecretClient is a client for the RunSecret schema.
 type RunSecretClient struct {
 	config
@@ -6277,16 +6104,15 @@ type (
 		Activity, Agent, AgentLane, ApiToken, Approval, AttemptLease, BudgetHold,
 		BudgetPolicy, Comment, ContinuationSummary, CostEntry, InboxItem, InstanceFact,
 		MutationKey, Project, Routine, RoutineRun, RoutineTrigger, Run, RunAttempt,
-		RunContent, RunEvent, RunLogLine, RunSecret, Task, TaskBlocker, TaskSession,
-		WakeupRequest, WebhookDelivery, Workflow, WorkflowStep, Workspace,
-		WorkspaceLane []ent.Hook
+		RunContent, RunEvent, RunSecret, Task, TaskBlocker, TaskSession, WakeupRequest,
+		WebhookDelivery, Workflow, WorkflowStep, Workspace, WorkspaceLane []ent.Hook
 	}
 	inters struct {
 		Activity, Agent, AgentLane, ApiToken, Approval, AttemptLease, BudgetHold,
 		BudgetPolicy, Comment, ContinuationSummary, CostEntry, InboxItem, InstanceFact,
 		MutationKey, Project, Routine, RoutineRun, RoutineTrigger, Run, RunAttempt,
-		RunContent, RunEvent, RunLogLine, RunSecret, Task, TaskBlocker, TaskSession,
-		WakeupRequest, WebhookDelivery, Workflow, WorkflowStep, Workspace,
+		RunContent, RunEvent, RunSecret, Task, TaskBlocker, TaskSession, WakeupRequest,
+		WebhookDelivery, Workflow, WorkflowStep, Workspace,
 		WorkspaceLane []ent.Interceptor
 	}
 )

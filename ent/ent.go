@@ -34,7 +34,6 @@ import (
 	"rouse.dev/rouse/ent/runattempt"
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
-	"rouse.dev/rouse/ent/runlogline"
 	"rouse.dev/rouse/ent/runsecret"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
@@ -127,7 +126,6 @@ func checkColumn(t, c string) error {
 			runattempt.Table:          runattempt.ValidColumn,
 			runcontent.Table:          runcontent.ValidColumn,
 			runevent.Table:            runevent.ValidColumn,
-			runlogline.Table:          runlogline.ValidColumn,
 			runsecret.Table:           runsecret.ValidColumn,
 			task.Table:                task.ValidColumn,
 			taskblocker.Table:         taskblocker.ValidColumn,

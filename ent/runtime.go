@@ -28,7 +28,6 @@ import (
 	"rouse.dev/rouse/ent/runattempt"
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
-	"rouse.dev/rouse/ent/runlogline"
 	"rouse.dev/rouse/ent/runsecret"
 	"rouse.dev/rouse/ent/schema"
 	"rouse.dev/rouse/ent/task"
@@ -1142,23 +1141,6 @@ func init() {
 	runeventDescOccurredAt := runeventFields[6].Descriptor()
 	// runevent.DefaultOccurredAt holds the default value on creation for the occurred_at field.
 	runevent.DefaultOccurredAt = runeventDescOccurredAt.Default.(func() time.Time)
-	runloglineMixin := schema.RunLogLine{}.Mixin()
-	runloglineMixinFields0 := runloglineMixin[0].Fields()
-	_ = runloglineMixinFields0
-	runloglineFields := schema.RunLogLine{}.Fields()
-	_ = runloglineFields
-	// runloglineDescWorkspaceID is the schema descriptor for workspace_id field.
-	runloglineDescWorkspaceID := runloglineMixinFields0[0].Descriptor()
-	// runlogline.WorkspaceIDValidator is a validator for the "workspace_id" field. It is called by the builders before save.
-	runlogline.WorkspaceIDValidator = runloglineDescWorkspaceID.Validators[0].(func(string) error)
-	// runloglineDescRunID is the schema descriptor for run_id field.
-	runloglineDescRunID := runloglineFields[1].Descriptor()
-	// runlogline.RunIDValidator is a validator for the "run_id" field. It is called by the builders before save.
-	runlogline.RunIDValidator = runloglineDescRunID.Validators[0].(func(string) error)
-	// runloglineDescAt is the schema descriptor for at field.
-	runloglineDescAt := runloglineFields[6].Descriptor()
-	// runlogline.DefaultAt holds the default value on creation for the at field.
-	runlogline.DefaultAt = runloglineDescAt.Default.(func() time.Time)
 	runsecretFields := schema.RunSecret{}.Fields()
 	_ = runsecretFields
 	// runsecretDescWorkspaceID is the schema descriptor for workspace_id field.

@@ -58,8 +58,6 @@ type Tx struct {
 	RunContent *RunContentClient
 	// RunEvent is the client for interacting with the RunEvent builders.
 	RunEvent *RunEventClient
-	// RunLogLine is the client for interacting with the RunLogLine builders.
-	RunLogLine *RunLogLineClient
 	// RunSecret is the client for interacting with the RunSecret builders.
 	RunSecret *RunSecretClient
 	// Task is the client for interacting with the Task builders.
@@ -233,7 +231,6 @@ func (tx *Tx) init() {
 	tx.RunAttempt = NewRunAttemptClient(tx.config)
 	tx.RunContent = NewRunContentClient(tx.config)
 	tx.RunEvent = NewRunEventClient(tx.config)
-	tx.RunLogLine = NewRunLogLineClient(tx.config)
 	tx.RunSecret = NewRunSecretClient(tx.config)
 	tx.Task = NewTaskClient(tx.config)
 	tx.TaskBlocker = NewTaskBlockerClient(tx.config)

@@ -67,7 +67,7 @@ FROM (SELECT i, '2026-01-01Z'::timestamptz + (i / 3) * interval '1 second' AS at
 	fill("api_tokens", "tok", "name, prefix, digest, scopes, created_at", `'x', 'rse_', 'digest ' || i, '["READ"]', at`)
 	fill("budget_policies", "bdg", "subject_kind, subject_id, limit_usd, alert_thresholds, period_start, created_at", `'AGENT', 'agt_' || i, 1, '[80]', at, at`)
 	w.sql(`INSERT INTO run_events (run_id, workspace_id, seq, kind, attempt, data) SELECT $1, $2, i, 'PROGRESS', 1, jsonb_build_object('n', i) FROM generate_series(1, 5) AS i`, w.run, w.workspace)
-	w.sql(`INSERT INTO run_log_lines (run_id, workspace_id, attempt, seq, stream, text) SELECT $1, $2, 1 + i / 4, i, 'STDOUT', 'line ' || i FROM generate_series(1, 5) AS i`, w.run, w.workspace)
+	w.sql(`INSERT INTO run_log_pieces (run_id, workspace_id, attempt, first_seq, last_seq, bytes, streams, texts, micros) SELECT $1, $2, 1 + i / 4, min(i), max(i), 6, array_agg('STDOUT'::log_stream), array_agg('line ' || i ORDER BY i), array_agg(i) FROM generate_series(1, 5) AS i GROUP BY i / 4`, w.run, w.workspace)
 	for i := range 4 {
 		w.makeWorkspace(fmt.Sprint("Workspace ", i))
 	}

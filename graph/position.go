@@ -136,11 +136,11 @@ func (r *Resolver) heads(ctx context.Context, ids []xid.ID) (map[xid.ID]position
 	err := r.Reader.Run.Query().Where(run.IDIn(ids...)).Modify(func(s *sql.Selector) {
 		newest := func(column string) sql.Querier {
 			return sql.ExprFunc(func(b *sql.Builder) {
-				b.WriteString("COALESCE((SELECT l." + column + " FROM run_log_lines AS l WHERE l.run_id = ").Ident(s.C(run.FieldID)).
-					WriteString(" ORDER BY l.attempt DESC, l.seq DESC LIMIT 1), 0)")
+				b.WriteString("COALESCE((SELECT l." + column + " FROM run_log_pieces AS l WHERE l.run_id = ").Ident(s.C(run.FieldID)).
+					WriteString(" ORDER BY l.attempt DESC, l.last_seq DESC LIMIT 1), 0)")
 			})
 		}
-		s.Select(s.C(run.FieldID), s.C(run.FieldEventSeq)).AppendSelectExprAs(newest("attempt"), "line_attempt").AppendSelectExprAs(newest("seq"), "line_seq")
+		s.Select(s.C(run.FieldID), s.C(run.FieldEventSeq)).AppendSelectExprAs(newest("attempt"), "line_attempt").AppendSelectExprAs(newest("last_seq"), "line_seq")
 	}).Scan(ctx, &found)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package graph_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"testing"
 )
@@ -39,16 +38,16 @@ func TestALineOfTheLogResumesTheStream(t *testing.T) {
 	run := w.wake(w.agent("Ada"))
 	w.start()
 	w.sql(`DELETE FROM run_events WHERE run_id = $1`, run)
-	w.sql(`DELETE FROM run_log_lines WHERE run_id = $1`, run)
+	w.sql(`DELETE FROM run_log_pieces WHERE run_id = $1`, run)
 	// Letters are events and digits lines; those at one instant, and those whose clock went back, among them.
 	for i, at := range []int{10, 20, 20, 35, 30, 50, 60} {
 		w.sql(`INSERT INTO run_events (seq, kind, data, occurred_at, workspace_id, run_id) VALUES ($1, 'PROGRESS', '{}', timestamptz '2026-01-01 00:00Z' + make_interval(secs => $2), $3, $4)`, i+1, at, w.workspace, run)
 	}
-	for i, at := range []int{5, 10, 15, 20, 25, 22, 40, 38, 40, 55, 70, 65} {
-		attempt, seq := 1+i/6, 1+i%6
-		w.sql(`INSERT INTO run_log_lines (attempt, seq, stream, text, at, workspace_id, run_id) VALUES ($1, $2, 'STDOUT', $3, timestamptz '2026-01-01 00:00Z' + make_interval(secs => $4), $5, $6)`,
-			attempt, seq, fmt.Sprint(i), at, w.workspace, run)
-	}
+	w.sql(`
+INSERT INTO run_log_pieces (attempt, first_seq, last_seq, bytes, streams, texts, micros, workspace_id, run_id)
+SELECT attempt, min(seq), max(seq), 2, array_agg('STDOUT'::log_stream), array_agg(n::text ORDER BY n), array_agg(1767225600000000 + 1000000 * at ORDER BY n), $1, $2
+FROM (SELECT n - 1 AS n, at::bigint, 1 + (n - 1) / 6 AS attempt, 1 + (n - 1) % 6 AS seq FROM unnest('{5, 10, 15, 20, 25, 22, 40, 38, 40, 55, 70, 65}'::int[]) WITH ORDINALITY AS l (at, n)) l
+GROUP BY attempt, (seq - 1) / 2 -- pieces of two lines`, w.workspace, run)
 	w.sql(`UPDATE runs SET status = 'FINISHED', finished_at = clock_timestamp(), event_seq = 7 WHERE id = $1`, run)
 	all, cursors := w.stream(run, "", true)
 	if len(all) != 19 {

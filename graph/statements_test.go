@@ -134,7 +134,7 @@ func (w countedWorld) fill(n int) (agent, routine, waits, finished string) {
 		}
 		routine = out.CreateRoutine.Routine.ID
 	}
-	w.sql(`INSERT INTO run_log_lines (attempt, seq, stream, text, workspace_id, run_id) SELECT 1, x, 'STDOUT', 'line', $1, $2 FROM generate_series(1, $3::int) AS x`, w.workspace, finished, n)
+	w.sql(`INSERT INTO run_log_pieces (attempt, first_seq, last_seq, bytes, streams, texts, micros, workspace_id, run_id) SELECT 1, x, x, 4, '{STDOUT}', '{line}', '{0}', $1, $2 FROM generate_series(1, $3::int) AS x`, w.workspace, finished, n)
 	w.sql(`WITH more AS (UPDATE runs SET event_seq = event_seq + $3::int WHERE id = $2 RETURNING event_seq)
 INSERT INTO run_events (seq, kind, attempt, data, workspace_id, run_id) SELECT event_seq - x, 'PROGRESS', 1, '{}', $1, $2 FROM more, generate_series(0, $3::int - 1) AS x`, w.workspace, finished, n)
 	return agent, routine, waits, finished

@@ -273,18 +273,6 @@ func (f RunEventFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, er
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RunEventMutation", m)
 }
 
-// The RunLogLineFunc type is an adapter to allow the use of ordinary
-// function as RunLogLine mutator.
-type RunLogLineFunc func(context.Context, *ent.RunLogLineMutation) (ent.Value, error)
-
-// Mutate calls f(ctx, m).
-func (f RunLogLineFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-	if mv, ok := m.(*ent.RunLogLineMutation); ok {
-		return f(ctx, mv)
-	}
-	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RunLogLineMutation", m)
-}
-
 // The RunSecretFunc type is an adapter to allow the use of ordinary
 // function as RunSecret mutator.
 type RunSecretFunc func(context.Context, *ent.RunSecretMutation) (ent.Value, error)

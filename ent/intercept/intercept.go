@@ -31,7 +31,6 @@ import (
 	"rouse.dev/rouse/ent/runattempt"
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
-	"rouse.dev/rouse/ent/runlogline"
 	"rouse.dev/rouse/ent/runsecret"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
@@ -694,33 +693,6 @@ func (f TraverseRunEvent) Traverse(ctx context.Context, q ent.Query) error {
 	return fmt.Errorf("unexpected query type %T. expect *ent.RunEventQuery", q)
 }
 
-// The RunLogLineFunc type is an adapter to allow the use of ordinary function as a Querier.
-type RunLogLineFunc func(context.Context, *ent.RunLogLineQuery) (ent.Value, error)
-
-// Query calls f(ctx, q).
-func (f RunLogLineFunc) Query(ctx context.Context, q ent.Query) (ent.Value, error) {
-	if q, ok := q.(*ent.RunLogLineQuery); ok {
-		return f(ctx, q)
-	}
-	return nil, fmt.Errorf("unexpected query type %T. expect *ent.RunLogLineQuery", q)
-}
-
-// The TraverseRunLogLine type is an adapter to allow the use of ordinary function as Traverser.
-type TraverseRunLogLine func(context.Context, *ent.RunLogLineQuery) error
-
-// Intercept is a dummy implementation of Intercept that returns the next Querier in the pipeline.
-func (f TraverseRunLogLine) Intercept(next ent.Querier) ent.Querier {
-	return next
-}
-
-// Traverse calls f(ctx, q).
-func (f TraverseRunLogLine) Traverse(ctx context.Context, q ent.Query) error {
-	if q, ok := q.(*ent.RunLogLineQuery); ok {
-		return f(ctx, q)
-	}
-	return fmt.Errorf("unexpected query type %T. expect *ent.RunLogLineQuery", q)
-}
-
 // The RunSecretFunc type is an adapter to allow the use of ordinary function as a Querier.
 type RunSecretFunc func(context.Context, *ent.RunSecretQuery) (ent.Value, error)
 
@@ -1038,8 +1010,6 @@ func NewQuery(q ent.Query) (Query, error) {
 		return &query[*ent.RunContentQuery, predicate.RunContent, runcontent.OrderOption]{typ: ent.TypeRunContent, tq: q}, nil
 	case *ent.RunEventQuery:
 		return &query[*ent.RunEventQuery, predicate.RunEvent, runevent.OrderOption]{typ: ent.TypeRunEvent, tq: q}, nil
-	case *ent.RunLogLineQuery:
-		return &query[*ent.RunLogLineQuery, predicate.RunLogLine, runlogline.OrderOption]{typ: ent.TypeRunLogLine, tq: q}, nil
 	case *ent.RunSecretQuery:
 		return &query[*ent.RunSecretQuery, predicate.RunSecret, runsecret.OrderOption]{typ: ent.TypeRunSecret, tq: q}, nil
 	case *ent.TaskQuery:

@@ -1372,44 +1372,6 @@ var (
 			},
 		},
 	}
-	// RunLogLinesColumns holds the columns for the "run_log_lines" table.
-	RunLogLinesColumns = []*schema.Column{
-		{Name: "id", Type: field.TypeInt64, Increment: true},
-		{Name: "attempt", Type: field.TypeInt},
-		{Name: "seq", Type: field.TypeInt64},
-		{Name: "stream", Type: field.TypeEnum, Enums: []string{"STDOUT", "STDERR", "SYSTEM"}, SchemaType: map[string]string{"postgres": "log_stream"}},
-		{Name: "text", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
-		{Name: "at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
-		{Name: "workspace_id", Type: field.TypeString, Size: 64},
-		{Name: "run_id", Type: field.TypeString, Size: 64},
-	}
-	// RunLogLinesTable holds the schema information for the "run_log_lines" table.
-	RunLogLinesTable = &schema.Table{
-		Name:       "run_log_lines",
-		Columns:    RunLogLinesColumns,
-		PrimaryKey: []*schema.Column{RunLogLinesColumns[0]},
-		ForeignKeys: []*schema.ForeignKey{
-			{
-				Symbol:     "run_log_lines_workspaces_workspace",
-				Columns:    []*schema.Column{RunLogLinesColumns[6]},
-				RefColumns: []*schema.Column{WorkspacesColumns[0]},
-				OnDelete:   schema.NoAction,
-			},
-			{
-				Symbol:     "run_log_lines_runs_run",
-				Columns:    []*schema.Column{RunLogLinesColumns[7]},
-				RefColumns: []*schema.Column{RunsColumns[0]},
-				OnDelete:   schema.NoAction,
-			},
-		},
-		Indexes: []*schema.Index{
-			{
-				Name:    "runlogline_run_id_attempt_seq",
-				Unique:  true,
-				Columns: []*schema.Column{RunLogLinesColumns[7], RunLogLinesColumns[1], RunLogLinesColumns[2]},
-			},
-		},
-	}
 	// RunSecretsColumns holds the columns for the "run_secrets" table.
 	RunSecretsColumns = []*schema.Column{
 		{Name: "run_id", Type: field.TypeString, Size: 64},
@@ -2058,7 +2020,6 @@ var (
 		RunAttemptsTable,
 		RunContentsTable,
 		RunEventsTable,
-		RunLogLinesTable,
 		RunSecretsTable,
 		TasksTable,
 		TaskBlockersTable,
@@ -2175,8 +2136,6 @@ func init() {
 	RunContentsTable.ForeignKeys[1].RefTable = WorkspacesTable
 	RunEventsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	RunEventsTable.ForeignKeys[1].RefTable = RunsTable
-	RunLogLinesTable.ForeignKeys[0].RefTable = WorkspacesTable
-	RunLogLinesTable.ForeignKeys[1].RefTable = RunsTable
 	TasksTable.ForeignKeys[0].RefTable = WorkspacesTable
 	TasksTable.ForeignKeys[1].RefTable = WorkflowsTable
 	TasksTable.ForeignKeys[2].RefTable = WorkflowStepsTable

@@ -72,9 +72,6 @@ type RunContent func(*sql.Selector)
 // RunEvent is the predicate function for runevent builders.
 type RunEvent func(*sql.Selector)
 
-// RunLogLine is the predicate function for runlogline builders.
-type RunLogLine func(*sql.Selector)
-
 // RunSecret is the predicate function for runsecret builders.
 type RunSecret func(*sql.Selector)
 

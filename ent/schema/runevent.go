@@ -45,37 +45,3 @@ func (RunEvent) Indexes() []ent.Index { return []ent.Index{index.Fields("run_id"
 func (RunEvent) Annotations() []schema.Annotation {
 	return []schema.Annotation{hidden()}
 }
-
-// RunLogLine is a line that an executor wrote; seq counts within (run, attempt), so that attempts stay apart.
-type RunLogLine struct{ ent.Schema }
-
-// Mixin of RunLogLine.
-func (RunLogLine) Mixin() []ent.Mixin { return []ent.Mixin{owned{}} }
-
-// Fields of RunLogLine.
-func (RunLogLine) Fields() []ent.Field {
-	return []ent.Field{
-		field.Int64("id"),
-		ref("run_id"),
-		field.Int("attempt"),
-		field.Int64("seq"),
-		field.Enum("stream").GoType(domain.LogStream("")).SchemaType(native("log_stream")),
-		field.String("text").SchemaType(text()),
-		field.Time("at").Default(time.Now).Annotations(entsql.DefaultExpr("clock_timestamp()")),
-	}
-}
-
-// Edges of RunLogLine.
-func (RunLogLine) Edges() []ent.Edge {
-	return []ent.Edge{edge.To("run", Run.Type).Field("run_id").Unique().Required()}
-}
-
-// Indexes of RunLogLine.
-func (RunLogLine) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("run_id", "attempt", "seq").Unique()}
-}
-
-// Annotations of RunLogLine.
-func (RunLogLine) Annotations() []schema.Annotation {
-	return []schema.Annotation{hidden()}
-}

@@ -10,35 +10,39 @@ import (
 	"sync"
 	"testing"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
 
 // togetherAny lets all live attempts go a step further in one transaction: those that have not started start, and of the
-// others some end. The model does the same one after the other: starts first, in the order of their runs.
+// others some end, fail, obey a cancel or are handed back. The model does the same one after the other, in this order, each in the
+// order of the runs.
 func (q *sequence) togetherAny(ctx context.Context) (bool, error) {
 	live := q.live()
 	slices.SortFunc(live, func(a, b attempt) int { return cmp.Compare(a.RunID, b.RunID) })
-	var starts, ends []attempt
+	var starts, ends, failures, cancels, backs []attempt
 	for _, a := range live {
-		switch {
-		case !a.run.Started:
+		switch dice := q.rand.IntN(9); {
+		case !a.run.Started && dice < 7:
 			starts = append(starts, a)
-		case q.rand.IntN(3) > 0:
+		case a.run.Started && dice < 4:
 			ends = append(ends, a)
+		case dice == 4:
+			failures = append(failures, a)
+		case a.run.CancelAsked:
+			cancels = append(cancels, a)
+		case dice == 5 || !a.run.Started:
+			backs = append(backs, a)
 		}
 	}
-	if len(starts)+len(ends) < 2 {
+	if len(starts)+len(ends)+len(failures)+len(cancels)+len(backs) < 2 {
 		return false, nil
 	}
 	want := map[xid.ID]bool{}
 	for _, a := range starts {
 		q.note("together: start %s", a)
 		want[a.RunID] = q.model.Start(a.run)
-	}
-	for _, a := range ends {
-		q.note("together: finish %s", a)
-		q.model.Finish(a.run)
 	}
 	launched := map[xid.ID]bool{}
 	var lock sync.Mutex
@@ -53,7 +57,25 @@ func (q *sequence) togetherAny(ctx context.Context) (bool, error) {
 		})
 	}
 	for _, a := range ends {
+		q.note("together: finish %s", a)
+		q.model.Finish(a.run)
 		do = append(do, func() error { return q.Finish(ctx, a.Attempt, store.Success{Summary: "done"}) })
+	}
+	for _, a := range failures {
+		f := store.Failure{Code: domain.RunErrorCodeCrash, Message: "random", Permanent: q.rand.IntN(4) == 0}
+		q.note("together: fail %s: %+v", a, f)
+		q.model.Fail(a.run, f.Permanent, false)
+		do = append(do, func() error { return q.Fail(ctx, a.Attempt, f) })
+	}
+	for _, a := range cancels {
+		q.note("together: obey the cancel of %s", a)
+		q.model.Cancelled(a.run)
+		do = append(do, func() error { return q.Cancelled(ctx, a.Attempt, store.Unfinished{}) })
+	}
+	for _, a := range backs {
+		q.note("together: hand back %s", a)
+		q.model.HandBack(a.run)
+		do = append(do, func() error { return q.HandBack(ctx, a.Attempt, store.Unfinished{}) })
 	}
 	if err := q.together(do); err != nil {
 		return true, err
@@ -133,8 +155,20 @@ func (w *place) round(ctx context.Context, r *rand.Rand, round, size int) error 
 	}
 	steps := []func(a store.Attempt) error{
 		func(a store.Attempt) error { return w.RecordSession(ctx, a, fmt.Sprint("session ", round)) },
-		func(a store.Attempt) error { return w.Finish(ctx, a, store.Success{Summary: "done"}) },
 	}
+	endings := []func(a store.Attempt) error{
+		func(a store.Attempt) error { return w.Finish(ctx, a, store.Success{Summary: "done"}) },
+		func(a store.Attempt) error {
+			return w.Fail(ctx, a, store.Failure{Code: domain.RunErrorCodeCrash, Message: "it broke", Permanent: a.Number > 1})
+		},
+		func(a store.Attempt) error { return w.HandBack(ctx, a, store.Unfinished{}) },
+		func(a store.Attempt) error { return w.Cancelled(ctx, a, store.Unfinished{}) },
+	}
+	ways := map[store.Attempt]func(a store.Attempt) error{}
+	for _, c := range live {
+		ways[c.Attempt] = endings[[]int{0, 0, 0, 1, 2, 3}[r.IntN(6)]]
+	}
+	steps = append(steps, func(a store.Attempt) error { return ways[a](a) })
 	for _, step := range steps {
 		for some := range slices.Chunk(live, size) {
 			var do []func() error

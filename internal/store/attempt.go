@@ -24,22 +24,6 @@ type ProcessGroup struct {
 	Started      int64
 }
 
-// RecordProcess notes the process group on the lease; ErrFenced when the attempt is not the live one any more.
-func (s *Attempts) RecordProcess(ctx context.Context, a Attempt, g ProcessGroup) error {
-	const query = `
--- $1 run, $2 attempt, $3 owner, $4 process group, $5 when its leader started, $6 host, $7 boot of the host
-UPDATE attempt_leases SET process_group = $4, process_started = $5, host = $6, boot_id = $7
-WHERE run_id = $1 AND attempt = $2 AND owner = $3`
-	n, err := pgtx.Exec(ctx, s.db, query, a.RunID, a.Number, a.Owner, g.PGID, g.Started, g.Host, g.BootID)
-	if err != nil {
-		return fmt.Errorf("record the agent's process group: %w", err)
-	}
-	if n == 0 {
-		return ErrFenced
-	}
-	return nil
-}
-
 // RecordSession notes the agent's session on the run and the attempt, before the launch returns
 // (AC-OFFICE-LOOP-LIVENESS-002.7), and moves the attempt to RUNNING. An empty id is never stored.
 func (s *Attempts) RecordSession(ctx context.Context, a Attempt, sessionID string) error {
@@ -106,48 +90,6 @@ func (t *tx) countLaunchWithoutSession(run runRow, sessionID string) {
 
 // SessionNotStored counts a session id that could not be stored (AC-OFFICE-LOOP-LIVENESS-002.11).
 func (s *Attempts) SessionNotStored(workspaceID xid.ID) { s.counters.SessionWriteFailed(workspaceID) }
-
-// LogLine is one line of an agent's output. Seq counts from 1 within the attempt; Text is masked and at most 8 KiB.
-type LogLine struct {
-	Seq    int64
-	Stream domain.LogStream
-	Text   string
-	At     time.Time
-}
-
-// AppendLog stores lines of a live attempt in one statement; ErrFenced when the attempt is not the live one any more.
-func (s *Attempts) AppendLog(ctx context.Context, a Attempt, lines []LogLine) error {
-	if len(lines) == 0 {
-		return nil
-	}
-	seqs, streams, texts, ats := make([]int64, len(lines)), make([]string, len(lines)), make([]string, len(lines)), make([]time.Time, len(lines))
-	for i, line := range lines {
-		seqs[i], streams[i], texts[i], ats[i] = line.Seq, string(line.Stream), line.Text, line.At
-	}
-	const query = `
--- $1 run, $2 attempt, $3 owner, $4 numbers of the lines, $5 their streams, $6 texts, $7 instants
-WITH live AS (
-  -- KEY SHARE: the lease may be renewed meanwhile, but it can neither end nor change hands
-  SELECT workspace_id, run_id, attempt
-  FROM attempt_leases
-  WHERE run_id = $1 AND attempt = $2 AND owner = $3
-  FOR KEY SHARE),
-added AS (
-  INSERT INTO run_log_lines (workspace_id, run_id, attempt, seq, stream, text, at)
-  SELECT l.workspace_id, l.run_id, l.attempt, n.seq, n.stream, n.text, n.at
-  FROM live l, unnest($4::bigint[], $5::text[], $6::text[], $7::timestamptz[]) AS n (seq, stream, text, at)
-  ON CONFLICT (run_id, attempt, seq) DO NOTHING)
-SELECT workspace_id FROM live`
-	workspaceID, err := pgtx.QueryOne[xid.ID](ctx, s.db, query, a.RunID, a.Number, a.Owner, pq.Array(seqs), pq.Array(streams), pq.Array(texts), pq.Array(ats))
-	if pgtx.NoRows(err) {
-		return ErrFenced
-	}
-	if err != nil {
-		return fmt.Errorf("append log lines: %w", err)
-	}
-	s.events.Publish(event.Event{Kind: event.Log, WorkspaceID: workspaceID, ID: a.RunID})
-	return nil
-}
 
 // AttemptState is what a heartbeat found about one attempt. LeaseUntil is by the database's clock.
 type AttemptState struct {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -48,10 +49,11 @@ WHERE run_id = $1 AND attempt = $2`
 // more, or its time is not up.
 func (s *Attempts) EndAccepted(ctx context.Context, a Attempt) (bool, error) {
 	err := s.withLive(ctx, a, func(t *tx, run runRow) error {
-		service, err := t.serviceOf(ctx, run)
+		services, err := t.servicesOf(ctx, []xid.ID{run.id})
 		if err != nil {
 			return err
 		}
+		service := services[run.id]
 		if !service.accepted || !service.until.Before(t.Now) {
 			return ErrFenced
 		}
@@ -64,7 +66,7 @@ func (s *Attempts) EndAccepted(ctx context.Context, a Attempt) (bool, error) {
 		if err := t.keepLostSession(ctx, run); err != nil {
 			return err
 		}
-		return t.failed(ctx, run, Failure{Code: domain.RunErrorCodeTimeout, Message: domain.ServiceTimeout(service.timeout)}, s.jitter())
+		return t.failed(ctx, []failedRun{{run, Failure{Code: domain.RunErrorCodeTimeout, Message: domain.ServiceTimeout(service.timeout)}}})
 	})
 	if errors.Is(err, ErrFenced) {
 		return false, nil
@@ -79,27 +81,44 @@ type service struct {
 	timeout, grace  time.Duration
 }
 
-// serviceOf reads and locks the lease of a live run.
-func (t *tx) serviceOf(ctx context.Context, run runRow) (s service, err error) {
+// servicesOf reads and locks the leases of live runs, in the order of the runs.
+func (t *tx) servicesOf(ctx context.Context, runs []xid.ID) (map[xid.ID]service, error) {
+	found := map[xid.ID]service{}
 	const query = `
-SELECT accepted_at IS NOT NULL, ending_at IS NOT NULL, lease_until, timeout_ms, grace_ms
+SELECT run_id, accepted_at IS NOT NULL, ending_at IS NOT NULL, lease_until, timeout_ms, grace_ms
 FROM attempt_leases
-WHERE run_id = $1
+WHERE run_id = ANY($1)
+ORDER BY run_id
 FOR NO KEY UPDATE`
-	var timeout, grace int64
-	if err := pgtx.QueryRow(ctx, t, []any{&s.accepted, &s.asked, &s.until, &timeout, &grace}, query, run.id); err != nil {
-		return s, fmt.Errorf("read the service's lease: %w", err)
-	}
-	s.timeout, s.grace = time.Duration(timeout)*time.Millisecond, time.Duration(grace)*time.Millisecond
-	return s, nil
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (s service, err error) {
+		var run xid.ID
+		var timeout, grace int64
+		err = rows.Scan(&run, &s.accepted, &s.asked, &s.until, &timeout, &grace)
+		s.timeout, s.grace = time.Duration(timeout)*time.Millisecond, time.Duration(grace)*time.Millisecond
+		found[run] = s
+		return s, err
+	}, query, pgtx.IDs(runs))
+	return found, pgtx.Wrap("read the services' leases", err)
 }
 
-// tooLate makes a service's own report of a failure one of its timeout when it was asked to end for that.
-func (t *tx) tooLate(ctx context.Context, run runRow, f Failure) (Failure, error) {
-	service, err := t.serviceOf(ctx, run)
-	if err != nil || !service.asked || run.cancelRequestedAt != nil {
-		return f, err
+// tooLate makes services' own reports of failures ones of their timeouts when they were asked to end for that.
+func (t *tx) tooLate(ctx context.Context, list []failedRun) error {
+	var runs []xid.ID
+	for _, x := range list {
+		runs = append(runs, x.run.id)
 	}
-	f.Code, f.Message = domain.RunErrorCodeTimeout, domain.ServiceTimeout(service.timeout)+"; asked to end, it said: "+f.Message
-	return f, nil
+	if len(runs) == 0 {
+		return nil
+	}
+	services, err := t.servicesOf(ctx, runs)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		x := &list[i]
+		if of := services[x.run.id]; of.asked && x.run.cancelRequestedAt == nil {
+			x.Code, x.Message = domain.RunErrorCodeTimeout, domain.ServiceTimeout(of.timeout)+"; asked to end, it said: "+x.Message
+		}
+	}
+	return nil
 }

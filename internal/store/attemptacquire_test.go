@@ -415,7 +415,7 @@ func TestALaterAttemptKeepsHalfOfWhatItsRunHasLeft(t *testing.T) {
 	if lease.Log != domain.AttemptLog(0, 0) {
 		t.Errorf("the first attempt may keep %+v", lease.Log)
 	}
-	w.sql(`INSERT INTO run_log_lines (workspace_id, run_id, attempt, seq, stream, text, at) SELECT $1, $2, 1, i, 'STDOUT', 'xxxx', now() FROM generate_series(1, 20000) i`, w.workspace, run)
+	w.sql(`INSERT INTO run_log_pieces (workspace_id, run_id, attempt, first_seq, last_seq, bytes, streams, texts, micros) SELECT $1, $2, 1, min(i), max(i), 4 * count(*), array_agg('STDOUT'::log_stream), array_agg('xxxx'::text), array_agg(0) FROM generate_series(1, 20000) i GROUP BY (i - 1) / 250`, w.workspace, run)
 	w.ok(w.HandBack(t.Context(), lease.Attempt, Unfinished{}))
 	lease = w.acquireOne("gpu")
 	want := domain.AttemptLog(20_000, 80_000)

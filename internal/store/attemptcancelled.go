@@ -8,11 +8,5 @@ import (
 
 // Cancelled ends a live attempt whose owner obeyed the cancel. ErrFenced when it is not the live one any more.
 func (s *Attempts) Cancelled(ctx context.Context, a Attempt, u Unfinished) error {
-	return pgtx.Wrap("end a cancelled run", s.withLive(ctx, a, func(t *tx, run runRow) error {
-		run, err := t.takeIn(ctx, run, u, "the run was cancelled")
-		if err != nil {
-			return err
-		}
-		return t.cancelLive(ctx, run)
-	}))
+	return pgtx.Wrap("end a cancelled run", s.transit(ctx, &transition{Attempt: a, kind: toCancel, unfinished: u}))
 }

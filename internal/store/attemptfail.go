@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"strings"
+	"database/sql"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -16,37 +14,86 @@ import (
 // Fail ends an attempt badly: the run is parked until its retry, or fails for good and escalates (SPEC S8.1), or is
 // CANCELLED when that was asked. ErrFenced when the attempt is not the live one any more.
 func (s *Attempts) Fail(ctx context.Context, a Attempt, f Failure) error {
-	err := s.withLive(ctx, a, func(t *tx, run runRow) error {
-		run, err := t.takeIn(ctx, run, Unfinished{f.Result, f.SessionID, f.Resumable, f.Fresh, f.Usage}, "the attempt failed")
-		if err != nil {
-			return err
-		}
-		t.countLaunch(run, f.SessionID)
-		if f, err = t.tooLate(ctx, run, f); err != nil {
-			return err
-		}
-		return t.failed(ctx, run, f, s.jitter())
-	})
-	return pgtx.Wrap("fail run", err)
+	u := Unfinished{f.Result, f.SessionID, f.Resumable, f.Fresh, f.Usage}
+	return pgtx.Wrap("fail run", s.transit(ctx, &transition{Attempt: a, kind: toFail, failure: f, unfinished: u}))
 }
 
-// failed decides what becomes of a live run whose attempt failed, and does it.
-func (t *tx) failed(ctx context.Context, run runRow, f Failure, jitter float64) error {
-	counts, err := t.retryCounts(ctx, run)
+// endUnfinished ends attempts that did not succeed. What they brought back is taken in; then the runs are ended, or put back
+// into the queue, together.
+func (t *tx) endUnfinished(ctx context.Context, list []*transition) error {
+	if len(list) == 0 {
+		return nil
+	}
+	taken := make([]takenIn, len(list))
+	for i, x := range list {
+		taken[i] = takenIn{&x.run, x.unfinished, x.kind.why()}
+	}
+	if err := t.takeIn(ctx, taken); err != nil {
+		return err
+	}
+	var failures []failedRun
+	var cancelled []runRow
+	var back []putBack
+	for _, x := range list {
+		switch {
+		case x.kind == toFail:
+			t.countLaunch(x.run, x.failure.SessionID)
+			failures = append(failures, failedRun{x.run, x.failure})
+		case x.kind == toCancel || x.run.cancelRequestedAt != nil:
+			cancelled = append(cancelled, x.run)
+		default:
+			back = append(back, givenBack(x.run, domain.RunAttemptStatusInterrupted, false))
+		}
+	}
+	if err := t.tooLate(ctx, failures); err != nil {
+		return err
+	}
+	if err := t.failed(ctx, failures); err != nil {
+		return err
+	}
+	if err := t.cancelAll(ctx, cancelled); err != nil {
+		return err
+	}
+	return t.putBackAll(ctx, back)
+}
+
+// failedRun is a live run whose attempt failed.
+type failedRun struct {
+	run runRow
+	Failure
+}
+
+// failed decides what becomes of live runs whose attempts failed, and does it.
+func (t *tx) failed(ctx context.Context, list []failedRun) error {
+	if len(list) == 0 {
+		return nil
+	}
+	counts, err := t.retryCounts(ctx, list)
 	if err != nil {
 		return err
 	}
-	plan := retry.Plan(t.Now, counts, evidenceOf(f), jitter)
-	if plan.RateLimited {
-		f.Code = domain.RunErrorCodeRateLimited
+	var cancelled []runRow
+	var back []putBack
+	for _, x := range list {
+		plan := retry.Plan(t.Now, counts[x.run.id], evidenceOf(x.Failure), t.base.jitter())
+		if plan.RateLimited {
+			x.Code = domain.RunErrorCodeRateLimited
+		}
+		switch domain.AfterFailure(plan.GiveUp, x.Permanent || x.Code.RefusesAccount(), x.run.cancelRequestedAt != nil) {
+		case domain.FateCancel:
+			cancelled = append(cancelled, x.run)
+		case domain.FateFail: // which is rare, and has a word for each who should know
+			if err := t.fail(ctx, x.run, x.Failure, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusFailed); err != nil {
+				return err
+			}
+		default:
+			back = append(back, retried(x.run, x.Failure, plan))
+		}
 	}
-	switch domain.AfterFailure(plan.GiveUp, f.Permanent || f.Code.RefusesAccount(), run.cancelRequestedAt != nil) {
-	case domain.FateCancel:
-		return t.cancelLive(ctx, run)
-	case domain.FateFail:
-		return t.fail(ctx, run, f, domain.EndReasonRetriesExhausted, domain.RunAttemptStatusFailed)
+	if err := t.cancelAll(ctx, cancelled); err != nil {
+		return err
 	}
-	return t.planRetry(ctx, run, f, plan)
+	return t.putBackAll(ctx, back)
 }
 
 // evidenceOf is what a failure says about when to try again. An account that is refused is no limit, though the words about it often
@@ -58,65 +105,22 @@ func evidenceOf(f Failure) retry.Evidence {
 	return retry.Evidence{Words: f.Words, Zone: f.Zone, Limited: f.Code == domain.RunErrorCodeRateLimited, After: f.RetryAfter}
 }
 
-// retryCounts is what a run has behind it.
-func (t *tx) retryCounts(ctx context.Context, run runRow) (c retry.Counts, err error) {
-	c.Retries = run.retryCount
-	var since *time.Time
-	err = pgtx.QueryRow(ctx, t, []any{&c.Limits, &since}, `SELECT limits, limited_since FROM runs WHERE id = $1`, run.id)
-	if since != nil {
-		c.LimitedSince = *since
+// retryCounts is what runs have behind them.
+func (t *tx) retryCounts(ctx context.Context, list []failedRun) (map[xid.ID]retry.Counts, error) {
+	counts := map[xid.ID]retry.Counts{}
+	var ids []xid.ID
+	for _, x := range list {
+		ids = append(ids, x.run.id)
 	}
-	return c, pgtx.Wrap("read the run's limits", err)
-}
-
-// planRetry parks the run until its retry; its requests wait with it.
-func (t *tx) planRetry(ctx context.Context, run runRow, f Failure, plan retry.Decision) error {
-	reason := domain.ParkedReasonBackoff
-	var reset *time.Time
-	if plan.Source == domain.RetrySourceRateLimitParsed {
-		reason, reset = domain.ParkedReasonRateLimit, &plan.ParsedResetAt
-	}
-	if err := t.requeue(ctx, run, &reason, &plan.At); err != nil {
-		return err
-	}
-	const note = `
--- $1 retries, $2 limits in a row, $3 now, $4 code, $5 message, $6 what plans the retry, $7 when the limit
--- ends, $8 session, $9 run
-UPDATE runs
-SET retry_count = $1, limits = $2::bigint,
-  limited_since = CASE WHEN $2::bigint = 0 THEN NULL ELSE coalesce(limited_since, $3::timestamptz) END,
-  error_code = $4, error_message = $5, error_retryable = true, retry_source = $6, rate_limit_reset_at = $7,
-  session_id = coalesce(NULLIF($8, ''), session_id)
-WHERE id = $9`
-	if err := pgtx.ExecOne(ctx, t, note, plan.Counts.Retries, plan.Counts.Limits, t.Now, f.Code, f.Message, plan.Source, reset, f.SessionID, run.id); err != nil {
-		return fmt.Errorf("note the failure: %w", err)
-	}
-	const requests = `
-UPDATE wakeup_requests
-SET retry_count = retry_count + $4::bigint, scheduled_retry_at = $2, retry_source = $3
-WHERE run_id = $1 AND status IN ('QUEUED', 'COALESCED')`
-	if _, err := pgtx.Exec(ctx, t, requests, run.id, plan.At, plan.Source, plan.Counts.Retries-run.retryCount); err != nil {
-		return fmt.Errorf("plan the requests' retry: %w", err)
-	}
-	data := map[string]any{"until": plan.At, "source": plan.Source, "failures": plan.Counts.Retries, "code": f.Code}
-	if plan.RateLimited {
-		data["limits"] = plan.Counts.Limits
-	}
-	if err := t.runEvent(ctx, run, domain.RunEventKindRetryScheduled, run.attempt, run.endData(maps.Clone(data))); err != nil {
-		return err
-	}
-	if err := t.activity(ctx, run, domain.ActivityCodeWakeupRetryScheduled, system("retry"), "The attempt failed and will be tried again.", data); err != nil {
-		return err
-	}
-	t.onCommit(func(s *base) {
-		fields := keysOf(run, "code", strings.ToLower(string(f.Code)), "cause", f.Message, "until", plan.At, "retry_source", strings.ToLower(string(plan.Source)))
-		if reset != nil {
-			fields = append(fields, "parsed_reset_at", *reset)
-		}
-		s.log.Info("retry scheduled", fields...)
-	})
-	t.leaveClaimed(run, leave{attempt: domain.RunAttemptStatusFailed, failure: &f, launched: run.launched()})
-	return nil
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (c retry.Counts, err error) {
+		var id xid.ID
+		var since *time.Time
+		err = rows.Scan(&id, &c.Retries, &c.Limits, &since)
+		c.LimitedSince = pgtx.OrZero(since)
+		counts[id] = c
+		return c, err
+	}, `SELECT id, retry_count, limits, limited_since FROM runs WHERE id = ANY($1)`, pgtx.IDs(ids))
+	return counts, pgtx.Wrap("read the runs' limits", err)
 }
 
 // fail ends a run for good and escalates: an inbox item, and an AGENT_ERROR to the coordinator, except about itself.
@@ -125,14 +129,15 @@ func (t *tx) fail(ctx context.Context, run runRow, f Failure, reason domain.EndR
 		return err
 	}
 	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusFailed, reason: &reason, sessionID: f.SessionID, failure: &f,
-		event: domain.RunEventKindFailed, eventData: run.endData(map[string]any{"code": f.Code, "reason": reason})})
+		event: domain.RunEventKindFailed, eventData: run.endData(map[string]any{"code": f.Code, "reason": reason}),
+		told: aboutRun(run, domain.ActivityCodeRunFailed, system("retry"), "The run gave up: "+f.Message, map[string]any{"code": f.Code, "reason": reason})})
 	if err != nil {
 		return err
 	}
 	if err := t.endFiresOfTasks(ctx, []xid.ID{run.taskID}, routineRunEnd{status: domain.RoutineRunStatusFailed, err: f.Message}); err != nil {
 		return err
 	}
-	if err := t.escalate(ctx, run, f, reason); err != nil {
+	if err := t.escalate(ctx, run, f); err != nil {
 		return err
 	}
 	t.leaveClaimed(run, leave{attempt: attempt, failure: &f, launched: run.launched()})
@@ -152,10 +157,7 @@ func (t *tx) failRequests(ctx context.Context, run runRow, f Failure, reason dom
 }
 
 // escalate tells people and the coordinator that a run gave up (SPEC S8.1).
-func (t *tx) escalate(ctx context.Context, run runRow, f Failure, reason domain.EndReason) error {
-	if err := t.activity(ctx, run, domain.ActivityCodeRunFailed, system("retry"), "The run gave up: "+f.Message, map[string]any{"code": f.Code, "reason": reason}); err != nil {
-		return err
-	}
+func (t *tx) escalate(ctx context.Context, run runRow, f Failure) error {
 	if err := t.inbox(ctx, item{workspaceID: run.workspaceID, kind: domain.InboxKindAgentError, dedupe: "agent_error:" + string(run.id), title: "agent.error: a run of {agent} gave up",
 		body: f.Message, subject: run.id, causationID: run.causationID, about: run.agentID, taskID: run.taskID}); err != nil {
 		return err

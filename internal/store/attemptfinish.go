@@ -39,23 +39,25 @@ func (t *tx) finishAll(ctx context.Context, list []*transition, tasks map[xid.ID
 	if len(list) == 0 {
 		return nil
 	}
-	ends, runs := make([]ending, len(list)), make([]runRow, len(list))
+	data, err := t.followSuccess(ctx, list, tasks)
+	if err != nil {
+		return err
+	}
+	ends, runs, sessions := make([]ending, len(list)), make([]runRow, len(list)), make([]sessionEnd, len(list))
 	for i, x := range list {
-		data, err := t.followSuccess(ctx, x, tasks)
-		if err != nil {
-			return err
-		}
 		ok := x.success
+		told := aboutRun(x.run, domain.ActivityCodeRunFinished, system("queue"), "The run finished.", map[string]any{"attempt": x.run.attempt, "outcome": domain.OutcomeProcessed})
 		runs[i], ends[i] = x.run, ending{x.run, runEnd{status: domain.RunStatusFinished, outcome: domain.OutcomeProcessed, sessionID: ok.SessionID,
-			summary: ok.Summary, result: ok.Result, event: domain.RunEventKindFinished, eventData: data}}
+			summary: ok.Summary, result: ok.Result, event: domain.RunEventKindFinished, eventData: data[i], told: told}}
+		sessions[i] = sessionEnd{x.run, ok.SessionID, ok.Resumable}
 	}
 	if err := t.endServedRequests(ctx, runs, domain.WakeupStatusFinished, nil, routineRunEnd{status: domain.RoutineRunStatusDone}); err != nil {
 		return err
 	}
-	for _, x := range list { // before the ends: a session keeps what its runs knew
-		if err := t.keepSession(ctx, x.run, x.success.SessionID, x.success.Resumable); err != nil {
-			return err
-		}
+	if err := t.keepSessions(ctx, sessions); err != nil { // before the ends: a session keeps what its runs knew
+		return err
+	}
+	for _, x := range list {
 		if err := t.keepTold(ctx, x.run, x.success.SessionID, x.told); err != nil {
 			return err
 		}
@@ -63,48 +65,56 @@ func (t *tx) finishAll(ctx context.Context, list []*transition, tasks map[xid.ID
 	if err := t.endRuns(ctx, ends); err != nil {
 		return err
 	}
-	for _, x := range list {
-		if err := t.keepSuccess(ctx, x.run, x.success); err != nil {
-			return err
-		}
-		t.leaveClaimed(x.run, leave{attempt: domain.RunAttemptStatusSucceeded, launched: x.run.launched()})
-	}
-	return nil
+	return t.keepSuccesses(ctx, list)
 }
 
-// followSuccess does what a result asks for and notes what the attempt used. It returns the data of the run's last event.
-func (t *tx) followSuccess(ctx context.Context, x *transition, tasks map[xid.ID]*taskRow) (map[string]any, error) {
-	follow := &followUp{run: x.run, actions: domain.ParseActions(x.success.Result, x.run.taskID != ""), tasks: tasks, cause: causeOfRun(x.run)}
-	outcomes, err := t.carryOut(ctx, follow)
-	if err != nil {
+// followSuccess does what results ask for and notes what the attempts used. It returns the data of the runs' last events.
+func (t *tx) followSuccess(ctx context.Context, list []*transition, tasks map[xid.ID]*taskRow) ([]map[string]any, error) {
+	data, spent := make([]map[string]any, len(list)), make([]spending, len(list))
+	for i, x := range list {
+		follow := &followUp{run: x.run, actions: domain.ParseActions(x.success.Result, x.run.taskID != ""), tasks: tasks, cause: causeOfRun(x.run)}
+		outcomes, err := t.carryOut(ctx, follow)
+		if err != nil {
+			return nil, err
+		}
+		data[i] = map[string]any{"outcome": domain.OutcomeProcessed}
+		if len(outcomes) > 0 {
+			data[i]["actions"] = outcomes
+		}
+		if follow.leftOpen != "" {
+			data[i]["taskLeftOpen"] = follow.leftOpen
+		}
+		used, told, err := t.newUse(ctx, x.run, x.success.SessionID, x.success.Usage)
+		if err != nil {
+			return nil, err
+		}
+		x.told, spent[i] = told, spending{&x.run, used}
+	}
+	if err := t.spendAll(ctx, spent); err != nil {
 		return nil, err
 	}
-	used, told, err := t.newUse(ctx, x.run, x.success.SessionID, x.success.Usage)
-	if err != nil {
-		return nil, err
-	}
-	x.told = told
-	if x.run, err = t.spend(ctx, x.run, used); err != nil {
-		return nil, err
-	}
-	data := x.run.endData(map[string]any{"outcome": domain.OutcomeProcessed})
-	if len(outcomes) > 0 {
-		data["actions"] = outcomes
-	}
-	if follow.leftOpen != "" {
-		data["taskLeftOpen"] = follow.leftOpen
+	for i, x := range list {
+		x.run.endData(data[i])
 	}
 	return data, nil
 }
 
-// keepSuccess keeps the prompt that the agent was told, and the summary from which later runs go on.
-func (t *tx) keepSuccess(ctx context.Context, run runRow, ok Success) error {
-	t.countLaunch(run, ok.SessionID)
-	t.countLaunchWithoutSession(run, ok.SessionID)
-	if err := t.keepPrompt(ctx, run, ok.Fresh); err != nil {
-		return err
+// keepSuccesses keeps the prompts that agents were told, and the summaries from which later runs go on.
+func (t *tx) keepSuccesses(ctx context.Context, list []*transition) error {
+	var ended []remembered
+	for _, x := range list {
+		ok := x.success
+		t.countLaunch(x.run, ok.SessionID)
+		t.countLaunchWithoutSession(x.run, ok.SessionID)
+		if err := t.keepPrompt(ctx, x.run, ok.Fresh); err != nil {
+			return err
+		}
+		if x.run.remembers() {
+			ended = append(ended, remembered{x.run, ok.Result})
+		}
+		t.leaveClaimed(x.run, leave{attempt: domain.RunAttemptStatusSucceeded, launched: x.run.launched()})
 	}
-	return t.remember(ctx, run, ok.Result)
+	return t.remember(ctx, ended)
 }
 
 // endServedRequests ends what launched runs served: their own requests take the runs' status, merged ones stay COALESCED
@@ -139,13 +149,8 @@ RETURNING q.id, q.routine_run_id, open.run, again`
 	if err != nil {
 		return fmt.Errorf("end requests: %w", err)
 	}
-	for _, run := range runs {
-		if len(resent[run.id]) == 0 {
-			continue
-		}
-		if err := t.noteResent(ctx, run, resent[run.id]); err != nil {
-			return err
-		}
+	if err := t.noteAllResent(ctx, runs, resent); err != nil {
+		return err
 	}
 	return t.endRoutineRuns(ctx, fires, fire)
 }

@@ -5,13 +5,9 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"time"
-
-	"github.com/lib/pq"
 
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -99,112 +95,6 @@ func (s *Attempts) ReportProgress(ctx context.Context, a Attempt, step map[strin
 		return err
 	})
 	return newest, pgtx.Wrap("note progress and lines", err)
-}
-
-// appendReported stores a worker's lines; it locks the lease, which comes after the run.
-func (t *tx) appendReported(ctx context.Context, a Attempt, first int64, lines []LogLine) (newest int64, err error) {
-	var workspaceID xid.ID
-	var stored int64
-	const lock = `
-SELECT workspace_id, log_bytes
-FROM attempt_leases
-WHERE run_id = $1 AND attempt = $2 AND owner = $3
-FOR NO KEY UPDATE`
-	err = pgtx.QueryRow(ctx, t, []any{&workspaceID, &stored}, lock, a.RunID, a.Number, a.Owner)
-	if pgtx.NoRows(err) {
-		return 0, ErrFenced
-	}
-	if err != nil {
-		return 0, fmt.Errorf("lock the lease: %w", err)
-	}
-	if err := t.ReadClock(ctx); err != nil {
-		return 0, err
-	}
-	allowed, err := t.logAllowance(ctx, a)
-	if err != nil {
-		return 0, err
-	}
-	fresh, err := t.freshLines(ctx, a, first, lines)
-	if err != nil {
-		return 0, err
-	}
-	kept, cut := boundLines(allowed, fresh, stored, t.Now)
-	if newest, err = t.insertLines(ctx, a, workspaceID, kept, cut); err != nil {
-		return 0, err
-	}
-	if len(kept) > 0 {
-		t.Publish(event.Event{Kind: event.Log, WorkspaceID: workspaceID, ID: a.RunID})
-	}
-	return newest, nil
-}
-
-// logAllowance is what is kept of an attempt's output, after what is kept of the attempts of its run before it.
-func (t *tx) logAllowance(ctx context.Context, a Attempt) (domain.LogAllowance, error) {
-	var lines, bytes int64
-	if a.Number > 1 {
-		const query = `SELECT count(*), coalesce(sum(octet_length(text)), 0) FROM run_log_lines WHERE run_id = $1 AND attempt < $2`
-		if err := pgtx.QueryRow(ctx, t, []any{&lines, &bytes}, query, a.RunID, a.Number); err != nil {
-			return domain.LogAllowance{}, fmt.Errorf("measure the run's output: %w", err)
-		}
-	}
-	return domain.AttemptLog(lines, bytes), nil
-}
-
-// freshLines numbers the lines, and leaves out those that are stored already.
-func (t *tx) freshLines(ctx context.Context, a Attempt, first int64, lines []LogLine) (fresh []LogLine, err error) {
-	const query = `SELECT seq FROM run_log_lines WHERE run_id = $1 AND attempt = $2 AND seq >= $3 AND seq < $4`
-	list, err := pgtx.Collect(ctx, t, pgtx.ScanOne[int64], query, a.RunID, a.Number, first, first+int64(len(lines)))
-	if err != nil {
-		return nil, fmt.Errorf("look for stored lines: %w", err)
-	}
-	stored := make(map[int64]bool, len(list))
-	for _, seq := range list {
-		stored[seq] = true
-	}
-	for i, line := range lines {
-		if line.Seq = first + int64(i); !stored[line.Seq] {
-			fresh = append(fresh, line)
-		}
-	}
-	return fresh, nil
-}
-
-// boundLines leaves out what is beyond the bounds of numbered lines; cut says that a mark stands at the end.
-func boundLines(allowed domain.LogAllowance, lines []LogLine, stored int64, now time.Time) (kept []LogLine, cut bool) {
-	numbers, sizes := make([]int64, len(lines)), make([]int, len(lines))
-	for i, line := range lines {
-		numbers[i], sizes[i] = line.Seq, len(line.Text)
-	}
-	keep, cut := allowed.BoundLog(numbers, sizes, stored)
-	kept = lines[:keep:keep]
-	if cut {
-		kept = append(kept, LogLine{Seq: min(numbers[keep], allowed.Lines+1), Stream: domain.LogStreamSystem, Text: allowed.CutMark(), At: now})
-	}
-	return kept, cut
-}
-
-func (t *tx) insertLines(ctx context.Context, a Attempt, workspaceID xid.ID, lines []LogLine, cut bool) (newest int64, err error) {
-	seqs, streams, texts, ats := make([]int64, len(lines)), make([]string, len(lines)), make([]string, len(lines)), make([]time.Time, len(lines))
-	for i, line := range lines {
-		seqs[i], streams[i], texts[i], ats[i] = line.Seq, string(line.Stream), line.Text, line.At
-	}
-	const insert = `
--- $1 workspace, $2 run, $3 attempt, $4 numbers of the lines, $5 their streams, $6 texts, $7 instants, $8
--- whether the output is cut here, $9 what marks it as cut
-WITH added AS (
-  INSERT INTO run_log_lines (workspace_id, run_id, attempt, seq, stream, text, at)
-  SELECT $1, $2, $3, n.seq, n.stream, n.text, n.at
-  FROM unnest($4::bigint[], $5::text[], $6::text[], $7::timestamptz[]) AS n (seq, stream, text, at)
-  ON CONFLICT (run_id, attempt, seq) DO NOTHING RETURNING octet_length(text) AS size)
-UPDATE attempt_leases
-SET log_bytes = CASE WHEN $8 THEN $9 ELSE log_bytes + coalesce((SELECT sum(size) FROM added), 0) END
-WHERE run_id = $2`
-	err = pgtx.ExecOne(ctx, t, insert, workspaceID, a.RunID, a.Number, pq.Array(seqs), pq.Array(streams), pq.Array(texts), pq.Array(ats), cut, int64(domain.LogCut))
-	if err != nil {
-		return 0, fmt.Errorf("insert lines: %w", err)
-	}
-	newest, err = pgtx.QueryOne[int64](ctx, t, `SELECT coalesce(max(seq), 0) FROM run_log_lines WHERE run_id = $1 AND attempt = $2`, a.RunID, a.Number)
-	return newest, pgtx.Wrap("read the newest line", err)
 }
 
 // SecretsOf are the sealed values that a run's agent may say: those of its executor as it is set now, those that its live attempt

@@ -18,7 +18,7 @@ func TestAReportOfProgressIsKeptWholeOrNotAtAll(t *testing.T) {
 		_, err := w.ReportProgress(t.Context(), c.Attempt, map[string]any{"step": "one"}, 1, []LogLine{{Stream: domain.LogStreamStdout, Text: "a line", At: time.Now()}})
 		return err
 	}
-	w.refuse("INSERT", "run_log_lines", `NEW.text = 'a line'`)
+	w.refuse("INSERT", "run_log_pieces", `NEW.texts[1] = 'a line'`)
 	if report() == nil {
 		t.Error("a report whose lines cannot be stored succeeded")
 	}

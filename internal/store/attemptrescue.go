@@ -16,17 +16,7 @@ import (
 // HandBack returns a live attempt to the queue because its process shuts down: INTERRUPTED, which counts neither as a
 // failure nor as an abandonment (SPEC S11). The number is spent. What it used counts, and its session is resumed. ErrFenced when it is not the live one any more.
 func (s *Attempts) HandBack(ctx context.Context, a Attempt, u Unfinished) error {
-	err := s.withLive(ctx, a, func(t *tx, run runRow) error {
-		run, err := t.takeIn(ctx, run, u, "the attempt was handed back")
-		if err != nil {
-			return err
-		}
-		if run.cancelRequestedAt != nil {
-			return t.cancelLive(ctx, run)
-		}
-		return t.giveBack(ctx, run, domain.RunAttemptStatusInterrupted, false)
-	})
-	return pgtx.Wrap("hand run back", err)
+	return pgtx.Wrap("hand run back", s.transit(ctx, &transition{Attempt: a, kind: toHandBack, unfinished: u}))
 }
 
 // Leftover is a live lease of another process, with what identifies that process and the agent's process group. Expired

@@ -9,6 +9,8 @@ import (
 type Attempts struct {
 	*Routines
 	transitions *pgtx.Batcher[*transition]
+	appends     *pgtx.Batcher[*appending]
+	processes   *pgtx.Batcher[*launchedProcess]
 	cancels     *batch.Lookup[bool] // whether somebody asked to cancel a run
 }
 
@@ -20,6 +22,8 @@ func (s *Attempts) GatherTransitions(n int) { s.transitions.Gather(n) }
 func newAttempts(r *Routines, most int) *Attempts {
 	s := &Attempts{Routines: r}
 	s.transitions = &pgtx.Batcher[*transition]{Turn: s.lanes, Most: most, Patience: togetherPatience, Do: s.transitTogether}
+	s.appends = &pgtx.Batcher[*appending]{Turn: pgtx.NewTurn(), Most: min(most, appendsTogether), Patience: togetherPatience, Do: s.appendTogether}
+	s.processes = &pgtx.Batcher[*launchedProcess]{Turn: pgtx.NewTurn(), Most: most, Patience: togetherPatience, Do: s.noteTogether}
 	s.cancels = batch.New(cancelsMost, cancelsLimit, s.readCancels)
 	return s
 }

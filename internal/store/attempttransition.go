@@ -21,9 +21,11 @@ import (
 // flush (docs/decisions/0025-transitions-in-batches.md).
 type transition struct {
 	Attempt
-	kind    transitionKind
-	session string  // toRecord
-	success Success // toFinish
+	kind       transitionKind
+	session    string     // toRecord
+	success    Success    // toFinish
+	failure    Failure    // toFail
+	unfinished Unfinished // toFail, toCancel and toHandBack
 
 	run    runRow            // locked
 	told   *domain.ToldUsage // of its session, by toFinish
@@ -37,7 +39,15 @@ const (
 	toStart transitionKind = iota
 	toRecord
 	toFinish
+	toFail
+	toCancel
+	toHandBack
 )
+
+// why says why the actions are refused that an attempt asked for which ends so.
+func (k transitionKind) why() string {
+	return map[transitionKind]string{toFail: "the attempt failed", toCancel: "the run was cancelled", toHandBack: "the attempt was handed back"}[k]
+}
 
 // transit makes a transition together with others, or alone when it would have to wait for somebody: the others do not wait
 // with it.
@@ -74,7 +84,7 @@ func (s *Attempts) transitTogether(ctx context.Context, batch []*transition) []e
 	})
 }
 
-// transitAll makes transitions of live attempts in the order: starts, sessions, ends, each by the ids of the runs. All lanes are
+// transitAll makes transitions of live attempts in the order: starts, sessions, ends, ends without success, each by the ids of the runs. All lanes are
 // locked first, then the runs, then their tasks, each in the order of their ids; the workspaces' lanes and the budgets come last,
 // when the runs leave.
 func (t *tx) transitAll(ctx context.Context, batch []*transition, wait bool) error {
@@ -83,7 +93,7 @@ func (t *tx) transitAll(ctx context.Context, batch []*transition, wait bool) err
 	}
 	batch = slices.Clone(batch) // in the callers' order its results are told
 	slices.SortStableFunc(batch, func(a, b *transition) int { return cmp.Compare(a.RunID, b.RunID) })
-	var starts, records, ends []*transition
+	var starts, records, ends, unfinished []*transition
 	for _, x := range batch {
 		switch {
 		case x.err != nil:
@@ -91,11 +101,13 @@ func (t *tx) transitAll(ctx context.Context, batch []*transition, wait bool) err
 			starts = append(starts, x)
 		case x.kind == toRecord:
 			records = append(records, x)
-		default:
+		case x.kind == toFinish:
 			ends = append(ends, x)
+		default:
+			unfinished = append(unfinished, x)
 		}
 	}
-	tasks, err := t.lockTransitTasks(ctx, starts, ends)
+	tasks, err := t.lockTransitTasks(ctx, append(starts[:len(starts):len(starts)], unfinished...), ends)
 	if err != nil {
 		return err
 	}
@@ -105,7 +117,10 @@ func (t *tx) transitAll(ctx context.Context, batch []*transition, wait bool) err
 	if err := t.recordSessions(ctx, records); err != nil {
 		return err
 	}
-	return t.finishAll(ctx, ends, tasks)
+	if err := t.finishAll(ctx, ends, tasks); err != nil {
+		return err
+	}
+	return t.endUnfinished(ctx, unfinished)
 }
 
 // lockLive locks lanes and runs of transitions. A transition whose attempt is not the live one is fenced. Without wait, those
@@ -187,18 +202,18 @@ FOR NO KEY UPDATE OF r`
 	return live, nil
 }
 
-// lockTransitTasks locks the tasks of runs that start or end, and what the ends may touch besides, in one statement.
-func (t *tx) lockTransitTasks(ctx context.Context, starts, ends []*transition) (map[xid.ID]*taskRow, error) {
+// lockTransitTasks locks the tasks of runs, and what their ends may touch besides, in one statement.
+func (t *tx) lockTransitTasks(ctx context.Context, others, ends []*transition) (map[xid.ID]*taskRow, error) {
 	var ending []runRow
 	var actions []domain.Action
 	for _, x := range ends {
 		ending, actions = append(ending, x.run), append(actions, domain.ParseActions(x.success.Result, x.run.taskID != "")...)
 	}
-	var starting []xid.ID
-	for _, x := range starts {
+	var ofOthers []xid.ID
+	for _, x := range others {
 		if x.run.taskID != "" {
-			starting = append(starting, x.run.taskID)
+			ofOthers = append(ofOthers, x.run.taskID)
 		}
 	}
-	return t.lockFollowUps(ctx, ending, actions, starting...)
+	return t.lockFollowUps(ctx, ending, actions, ofOthers...)
 }

@@ -200,15 +200,3 @@ FOR NO KEY UPDATE OF r`
 	}
 	return due, t.fixHead(ctx, l)
 }
-
-// giveBack makes a live run due again, as its next attempt, at its old place in the order.
-func (t *tx) giveBack(ctx context.Context, run runRow, attempt domain.RunAttemptStatus, launched bool) error {
-	if err := t.requeue(ctx, run, nil, nil); err != nil {
-		return err
-	}
-	if err := t.runEvent(ctx, run, domain.RunEventKindRecovered, run.attempt, run.endData(map[string]any{"attempt": attempt})); err != nil {
-		return err
-	}
-	t.leaveClaimed(run, leave{attempt: attempt, launched: launched})
-	return nil
-}

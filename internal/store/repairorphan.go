@@ -30,7 +30,7 @@ WITH next AS (
     UNION ALL
     (SELECT run_id FROM run_contents WHERE run_id > $1 ORDER BY run_id LIMIT $2)
     UNION ALL
-    (SELECT run_id FROM run_log_lines WHERE run_id > $1 ORDER BY run_id LIMIT $2)
+    (SELECT run_id FROM run_log_pieces WHERE run_id > $1 ORDER BY run_id LIMIT $2)
     UNION ALL
     (SELECT run_id FROM wakeup_requests WHERE run_id > $1 ORDER BY run_id LIMIT $2)) rows
   GROUP BY run_id
@@ -70,7 +70,7 @@ func (t *tx) repairOrphan(ctx context.Context, runID xid.ID) (Repairs, error) {
 WITH gone AS MATERIALIZED (
   SELECT $1::text AS id
   WHERE NOT EXISTS (SELECT 1 FROM runs WHERE id = $1)),
-d1 AS (DELETE FROM run_log_lines WHERE run_id IN (SELECT id FROM gone) RETURNING 1),
+d1 AS (DELETE FROM run_log_pieces WHERE run_id IN (SELECT id FROM gone) RETURNING 1),
 d2 AS (DELETE FROM run_events WHERE run_id IN (SELECT id FROM gone) RETURNING 1),
 d3 AS (DELETE FROM run_contents WHERE run_id IN (SELECT id FROM gone) RETURNING 1),
 d4 AS (DELETE FROM run_attempts WHERE run_id IN (SELECT id FROM gone) RETURNING 1),

@@ -192,20 +192,44 @@ WHERE id IN (SELECT routine_run_id FROM sent)
 	return t.noteRequests(ctx, l.workspaceID, requests, domain.ActivityCodeWakeupResent, callerOr(ctx, "queue"), "The wakeup was sent again.", "")
 }
 
-// sendAgainUndelivered returns the event requests that no prompt of the run contained to the router: the same rows, at
+// sendAgainUndelivered returns the event requests that no prompt of their runs contained to the router: the same rows, at
 // their place in the order, one resend more (SPEC S3.6, C215). What is left without delivery is the same heartbeat.
-func (t *tx) sendAgainUndelivered(ctx context.Context, run runRow) error {
+func (t *tx) sendAgainUndelivered(ctx context.Context, runs []runRow) error {
+	if len(runs) == 0 {
+		return nil
+	}
 	const query = `
 UPDATE wakeup_requests SET status = 'QUEUED', run_id = NULL, resends = resends + 1, claimed_at = NULL
-WHERE run_id = $1 AND delivered_at IS NULL AND wake_class = 'EVENT' AND ` + guard.RequestLives + ` RETURNING id`
-	resent, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, run.id)
+FROM (
+  SELECT id AS request, run_id AS run
+  FROM wakeup_requests
+  WHERE run_id = ANY($1) AND delivered_at IS NULL AND wake_class = 'EVENT' AND ` + guard.RequestLives + `) late
+WHERE id = late.request
+RETURNING id, late.run`
+	resent := map[xid.ID][]xid.ID{}
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (struct{}, error) {
+		var request, run xid.ID
+		err := rows.Scan(&request, &run)
+		resent[run] = append(resent[run], request)
+		return struct{}{}, err
+	}, query, pgtx.IDs(idsOf(runs)))
 	if err != nil {
 		return fmt.Errorf("send undelivered requests again: %w", err)
 	}
-	if len(resent) == 0 {
-		return nil
+	return t.noteAllResent(ctx, runs, resent)
+}
+
+// noteAllResent is noteResent for the requests of several runs.
+func (t *tx) noteAllResent(ctx context.Context, runs []runRow, resent map[xid.ID][]xid.ID) error {
+	for _, run := range runs {
+		if len(resent[run.id]) == 0 {
+			continue
+		}
+		if err := t.noteResent(ctx, run, resent[run.id]); err != nil {
+			return err
+		}
 	}
-	return t.noteResent(ctx, run, resent)
+	return nil
 }
 
 // noteResent notes in the feed and the log that requests go back to the router.

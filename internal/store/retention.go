@@ -58,7 +58,7 @@ CROSS JOIN LATERAL (
     AND (coalesce(x.finished_at < least(l.paused_at, l.resend_from), true) OR a.deleted_at IS NOT NULL)
   ORDER BY x.finished_at LIMIT $2{lock}) x LIMIT $2`,
 		drop: `,
-d1 AS (DELETE FROM run_log_lines WHERE run_id IN (SELECT id FROM old)),
+d1 AS (DELETE FROM run_log_pieces WHERE run_id IN (SELECT id FROM old)),
 d2 AS (DELETE FROM run_events WHERE run_id IN (SELECT id FROM old)),
 d3 AS (DELETE FROM run_contents WHERE run_id IN (SELECT id FROM old)),
 d4 AS (DELETE FROM run_attempts WHERE run_id IN (SELECT id FROM old)),

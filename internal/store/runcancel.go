@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"slices"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
@@ -89,38 +91,72 @@ WHERE id = $1`
 var cancelledByUser = domain.Settlement{Run: domain.RunStatusCancelled, Request: domain.WakeupStatusCancelled,
 	Reason: domain.EndReasonCancelledByUser, Activity: domain.ActivityCodeRunCancelled}
 
-// cancelLive ends a live run because a person asked for that or deleted its agent. Its requests end with it, delivered
-// or not (C305). Events that came after the prompt was sent do not, because nobody has seen them.
+// cancelLive ends a live run because a person asked for that or deleted its agent.
 func (t *tx) cancelLive(ctx context.Context, run runRow) error {
-	var deleted bool
-	var note string
-	const query = `
-SELECT a.deleted_at IS NOT NULL, coalesce(r.cancel_note, '')
-FROM runs r
-JOIN agents a ON a.id = r.agent_id
-WHERE r.id = $1`
-	if err := pgtx.QueryRow(ctx, t, []any{&deleted, &note}, query, run.id); err != nil {
-		return fmt.Errorf("read who asked for the cancel: %w", err)
+	return t.cancelAll(ctx, []runRow{run})
+}
+
+// cancelAll ends live runs because people asked for that or deleted their agents. Their requests end with them, delivered or not
+// (C305). Events that came after the prompt was sent do not, because nobody has seen them.
+func (t *tx) cancelAll(ctx context.Context, runs []runRow) error {
+	if len(runs) == 0 {
+		return nil
 	}
-	launched := run.launched()
-	if launched {
-		if err := t.sendAgainUndelivered(ctx, run); err != nil {
-			return err
-		}
-	}
-	reason := domain.CancelReason(deleted)
-	err := t.endRun(ctx, run, runEnd{status: domain.RunStatusCancelled, reason: &reason, event: domain.RunEventKindCancelled, eventData: run.endData(map[string]any{"reason": reason})})
+	asked, err := t.whoAsked(ctx, runs)
 	if err != nil {
 		return err
 	}
-	if _, err := t.endRequestsOf(ctx, []runRow{run}, domain.Settlement{Request: domain.WakeupStatusCancelled, Reason: reason}); err != nil {
+	launched := slices.DeleteFunc(slices.Clone(runs), func(run runRow) bool { return !run.launched() })
+	if err := t.sendAgainUndelivered(ctx, launched); err != nil {
 		return err
 	}
-	if err := t.activity(ctx, run, domain.ActivityCodeRunCancelled, system("cancel"), "The live run was ended as asked.", withNote(map[string]any{"reason": reason}, note)); err != nil {
+	ends, byReason := make([]ending, len(runs)), map[domain.EndReason][]runRow{}
+	for i, run := range runs {
+		by := asked[run.id]
+		byReason[by.reason] = append(byReason[by.reason], run)
+		ends[i] = ending{run, runEnd{status: domain.RunStatusCancelled, reason: &by.reason, event: domain.RunEventKindCancelled,
+			eventData: run.endData(map[string]any{"reason": by.reason}),
+			told:      aboutRun(run, domain.ActivityCodeRunCancelled, system("cancel"), "The live run was ended as asked.", withNote(map[string]any{"reason": by.reason}, by.note))}}
+	}
+	if err := t.endRuns(ctx, ends); err != nil {
 		return err
 	}
-	t.leaveClaimed(run, leave{attempt: domain.RunAttemptStatusCancelled, launched: launched})
+	for reason, some := range byReason {
+		if _, err := t.endRequestsOf(ctx, some, domain.Settlement{Request: domain.WakeupStatusCancelled, Reason: reason}); err != nil {
+			return err
+		}
+	}
+	for _, run := range runs {
+		t.leaveClaimed(run, leave{attempt: domain.RunAttemptStatusCancelled, launched: run.launched()})
+	}
 	return nil
+}
+
+// cancelAsked is why a live run is to end, and what the person said who asked for it.
+type cancelAsked struct {
+	reason domain.EndReason
+	note   string
+}
+
+func (t *tx) whoAsked(ctx context.Context, runs []runRow) (map[xid.ID]cancelAsked, error) {
+	asked := map[xid.ID]cancelAsked{}
+	const query = `
+SELECT r.id, a.deleted_at IS NOT NULL, coalesce(r.cancel_note, '')
+FROM runs r
+JOIN agents a ON a.id = r.agent_id
+WHERE r.id = ANY($1)`
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (by cancelAsked, err error) {
+		var id xid.ID
+		var deleted bool
+		err = rows.Scan(&id, &deleted, &by.note)
+		by.reason = domain.CancelReason(deleted)
+		asked[id] = by
+		return by, err
+	}, query, pgtx.IDs(idsOf(runs)))
+	if err == nil && len(asked) != len(runs) {
+		err = fmt.Errorf("%d of %d have an agent", len(asked), len(runs))
+	}
+	return asked, pgtx.Wrap("read who asked for the cancel", err)
 }
 
 // withNote adds what a person said to the facts of an entry, if there is anything.

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
@@ -23,6 +22,7 @@ type runEnd struct {
 	failure            *Failure
 	event              domain.RunEventKind
 	eventData          any
+	told               *entry // of the feed; nil: none
 }
 
 // ending is a run with how it ends.
@@ -38,24 +38,47 @@ func (t *tx) endRun(ctx context.Context, run runRow, e runEnd) error {
 
 // endRecord is the end of a run as the statement that writes it reads it.
 type endRecord struct {
-	Run      xid.ID               `json:"run"`
-	Status   domain.RunStatus     `json:"status"`
-	Outcome  string               `json:"outcome,omitempty"`
-	Reason   *domain.EndReason    `json:"reason"`
-	Session  string               `json:"session,omitempty"`
-	Summary  string               `json:"summary,omitempty"`
-	Code     *domain.RunErrorCode `json:"code"`
-	Message  *string              `json:"message"`
-	Kind     domain.RunEventKind  `json:"kind"`
-	Attempt  int                  `json:"attempt,omitempty"`
-	Data     any                  `json:"data"`
-	Activity xid.ID               `json:"activity"`
-	Result   any                  `json:"result,omitempty"`
+	Run     xid.ID               `json:"run"`
+	Status  domain.RunStatus     `json:"status"`
+	Outcome string               `json:"outcome,omitempty"`
+	Reason  *domain.EndReason    `json:"reason"`
+	Session string               `json:"session,omitempty"`
+	Summary string               `json:"summary,omitempty"`
+	Code    *domain.RunErrorCode `json:"code"`
+	Message *string              `json:"message"`
+	Kind    domain.RunEventKind  `json:"kind"`
+	Attempt int                  `json:"attempt,omitempty"`
+	Data    any                  `json:"data"`
+	Result  any                  `json:"result,omitempty"`
+	feedRecord
+}
+
+// feedRecord is an entry of the feed about a run, as a larger statement reads it; the zero value is none.
+type feedRecord struct {
+	Activity xid.ID              `json:"activity,omitempty"`
+	Entry    domain.ActivityCode `json:"entry,omitempty"`
+	Words    string              `json:"words,omitempty"`
+	By       domain.AuthorKind   `json:"actor_kind,omitempty"`
+	Actor    string              `json:"actor,omitempty"`
+	Feed     map[string]any      `json:"feed,omitempty"`
+}
+
+func (e *entry) record() feedRecord {
+	if e == nil {
+		return feedRecord{}
+	}
+	return feedRecord{Activity: xid.New("act"), Entry: e.code, Words: e.summary, By: e.by.kind, Actor: e.by.name, Feed: e.details()}
+}
+
+// aboutRun is an entry of the feed about a run.
+func aboutRun(run runRow, code domain.ActivityCode, by actor, summary string, data map[string]any) *entry {
+	return &entry{workspaceID: run.workspaceID, code: code, by: by, summary: summary, subjectID: run.id, agentID: run.agentID, taskID: run.taskID,
+		causationID: run.causationID, data: data}
 }
 
 func (e ending) record() endRecord {
 	r := endRecord{Run: e.run.id, Status: e.status, Outcome: e.outcome, Reason: e.reason, Session: e.sessionID, Summary: e.summary, Kind: e.event,
-		Attempt: e.run.attempt, Data: e.eventData, Activity: xid.New("act")}
+		Attempt: e.run.attempt, Data: e.eventData, feedRecord: e.told.record()}
 	if e.result != nil {
 		r.Result = e.result
 	}
@@ -82,7 +105,8 @@ func (t *tx) endRuns(ctx context.Context, ends []ending) error {
 -- $1 the ends as JSON, $2 now, $3 the runs again, so that the plan looks them up by their ids
 WITH n AS MATERIALIZED (
   SELECT * FROM json_to_recordset($1) AS n (run text, status text, outcome text, reason text, session text,
-    summary text, code text, message text, kind text, attempt int, data jsonb, activity text, result jsonb)),
+    summary text, code text, message text, kind text, attempt int, data jsonb, result jsonb, activity text, entry text,
+    words text, actor_kind text, actor text, feed jsonb)),
 r AS (
   UPDATE runs
   SET status = n.status, outcome = n.outcome, end_reason = n.reason, finished_at = $2, parked_reason = NULL,
@@ -91,18 +115,15 @@ r AS (
     event_seq = event_seq + 1
   FROM n
   WHERE id = n.run AND id = ANY($3)
-  RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, session_id, n.outcome, n.kind,
-    n.attempt AS number, n.data, n.activity),
+  RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, session_id, n.kind, n.attempt AS number, n.data,
+    n.activity, n.entry, n.words, n.actor_kind, n.actor, n.feed),
 event AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
   SELECT workspace_id, id, event_seq, kind, number, data, $2 FROM r),
 told AS (` + activityInto + `
-  SELECT activity, workspace_id, '` + string(domain.ActivityCodeRunFinished) + `', 'The run finished.', 'SYSTEM',
-    'queue', id, agent_id, task_id,
-    jsonb_strip_nulls(jsonb_build_object('agent', agent_id, 'task_id', task_id, 'attempt', number,
-        'outcome', outcome)), causation_id, $2
+  SELECT activity, workspace_id, entry, words, actor_kind, actor, id, agent_id, task_id, feed, causation_id, $2
   FROM r
-  WHERE outcome = '` + domain.OutcomeProcessed + `'), -- the feed has the other ends with their own words
+  WHERE activity IS NOT NULL),
 content AS (
   UPDATE run_contents c
   SET result = n.result
@@ -132,7 +153,7 @@ FROM r LEFT JOIN content ON content.run_id = r.id`
 		if !there || e.result != nil && !w.result {
 			return fmt.Errorf("end run %s: a row of it is gone", e.run.id)
 		}
-		if e.outcome == domain.OutcomeProcessed {
+		if e.told != nil {
 			t.fed(e.run.workspaceID)
 		}
 		t.countEnd(e.run, e.runEnd, w.session)
@@ -232,26 +253,6 @@ SET status = CASE status WHEN 'COALESCED' THEN status ELSE $2 END,
 WHERE id = ANY($1) AND completed_at IS NULL AND task_id IS NULL`
 	if _, err := pgtx.Exec(ctx, t, query, pgtx.IDs(fires), e.status, e.reason, e.err, t.Now); err != nil {
 		return fmt.Errorf("end routine runs: %w", err)
-	}
-	return nil
-}
-
-// requeue puts a live run back into the queue, due (reason nil) or parked.
-func (t *tx) requeue(ctx context.Context, run runRow, reason *domain.ParkedReason, until *time.Time) error {
-	const query = `
-UPDATE runs
-SET status = 'QUEUED', claimed_at = NULL, started_at = NULL, parked_reason = $2, parked_until = $3,
-  due_at = $4, revision = revision + 1
-WHERE id = $1`
-	var parked domain.ParkedReason
-	if reason != nil {
-		parked = *reason
-	}
-	if err := pgtx.ExecOne(ctx, t, query, run.id, reason, until, dueFrom(parked, t.Now)); err != nil {
-		return fmt.Errorf("put run back: %w", err)
-	}
-	if _, err := pgtx.Exec(ctx, t, `UPDATE wakeup_requests SET status = 'QUEUED', claimed_at = NULL WHERE run_id = $1 AND status = 'CLAIMED'`, run.id); err != nil {
-		return fmt.Errorf("put requests back: %w", err)
 	}
 	return nil
 }

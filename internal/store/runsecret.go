@@ -22,35 +22,37 @@ SELECT coalesce((SELECT sets FROM run_secrets WHERE run_id = $1), '[]')
 	return sets, pgtx.Wrap("read what earlier attempts were launched with", err)
 }
 
-// knownSecrets is in SQL what the session of the task $1 and the agent $2 knows: what it knew before, and what the attempts of the
-// run $4 were launched with, the newest sets of each. It is NULL when it knows nothing.
-const knownSecrets = `(
+// knownSecrets is in SQL what the session of a task and an agent knows: what it knew before, and what the attempts of the run were
+// launched with, the newest sets of each. It is NULL when it knows nothing.
+func knownSecrets(task, agent, run string) string {
+	return `(
   SELECT jsonb_agg(few.known ORDER BY few.place)
   FROM (
     SELECT x.known, max(x.place) AS place
     FROM (
       SELECT e.known, e.place
       FROM task_sessions former CROSS JOIN LATERAL jsonb_array_elements(former.secrets) WITH ORDINALITY AS e (known, place)
-      WHERE former.task_id = $1 AND former.agent_id = $2 AND former.secrets IS NOT NULL
+      WHERE former.task_id = ` + task + ` AND former.agent_id = ` + agent + ` AND former.secrets IS NOT NULL
       UNION ALL
       SELECT e.known, 1000 + e.place
       FROM run_secrets r CROSS JOIN LATERAL jsonb_array_elements(r.sets) WITH ORDINALITY AS e (known, place)
-      WHERE r.run_id = $4
+      WHERE r.run_id = ` + run + `
       UNION ALL
-      SELECT l.secrets, 2000 FROM attempt_leases l WHERE l.run_id = $4 AND l.secrets IS NOT NULL) x
+      SELECT l.secrets, 2000 FROM attempt_leases l WHERE l.run_id = ` + run + ` AND l.secrets IS NOT NULL) x
     GROUP BY x.known
     ORDER BY place DESC
     LIMIT ` + maxFormerSets + `) few)`
+}
 
 // tellSession notes what the session that a run resumes is told by that: whatever comes of the run, the session may know it. The
 // run's own secrets are kept.
 func (t *tx) tellSession(ctx context.Context, run runRow) error {
-	const query = `
-WITH now AS (SELECT $3::timestamptz, ` + knownSecrets + ` AS sets)
+	query := `
+WITH now AS (SELECT ` + knownSecrets("$1", "$2", "$3") + ` AS sets)
 UPDATE task_sessions s SET secrets = now.sets
 FROM now
 WHERE s.task_id = $1 AND s.agent_id = $2 AND s.state <> 'ENDED' AND s.secrets IS DISTINCT FROM now.sets`
-	_, err := pgtx.Exec(ctx, t, query, run.taskID, run.agentID, t.Now, run.id)
+	_, err := pgtx.Exec(ctx, t, query, run.taskID, run.agentID, run.id)
 	return pgtx.Wrap("keep what the session is told", err)
 }
 

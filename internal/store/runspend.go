@@ -8,38 +8,63 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// spend notes what an attempt used, on its run and in the ledger that budgets are reckoned from (SPEC S6.5), once for each
-// attempt, whatever became of it. A cost that was said and cannot be read is what the budgets reserved. The run that is
-// returned tells what could not be read. The run is locked.
-func (t *tx) spend(ctx context.Context, run runRow, u *Usage) (runRow, error) {
-	if u == nil || *u == (Usage{}) {
-		return run, nil
-	}
-	run.unread = u.Unread
-	cost := u.CostUSD
-	if u.CostUnread {
-		var err error
-		if cost, err = t.reservedFor(ctx, run); err != nil {
-			return run, err
+// spending is a live run with what its attempt used; usage nil means that the agent did not say.
+type spending struct {
+	run   *runRow
+	usage *Usage
+}
+
+// spendAll notes what attempts used, on their runs and in the ledger that budgets are reckoned from (SPEC S6.5), once for each
+// attempt, whatever became of it. A cost that was said and cannot be read is what the budgets reserved. The runs tell what could
+// not be read. They are locked.
+func (t *tx) spendAll(ctx context.Context, list []spending) error {
+	var runs, costs, entries []string
+	var attempts, input, output []int64
+	for _, x := range list {
+		u := x.usage
+		if u == nil || *u == (Usage{}) {
+			continue
 		}
-		run.charged = cost
+		cost := u.CostUSD
+		x.run.unread = u.Unread
+		if u.CostUnread {
+			var err error
+			if cost, err = t.reservedFor(ctx, *x.run); err != nil {
+				return err
+			}
+			x.run.charged = cost
+		}
+		runs, attempts = append(runs, string(x.run.id)), append(attempts, int64(x.run.attempt))
+		input, output = append(input, int64(u.InputTokens)), append(output, int64(u.OutputTokens))
+		costs, entries = append(costs, cost), append(entries, string(xid.New("cst")))
+	}
+	if len(runs) == 0 {
+		return nil
 	}
 	const query = `
--- $1 run, $2 attempt, $3 input tokens, $4 output tokens, $5 cost, or "" when it is not known, $6 id of the
--- entry, $7 now
-WITH r AS (
-  UPDATE runs SET input_tokens = input_tokens + $3, output_tokens = output_tokens + $4,
-    cost_usd = CASE WHEN $5 = '' THEN cost_usd ELSE coalesce(cost_usd, 0) + NULLIF($5, '')::numeric END
-  WHERE id = $1 RETURNING id, workspace_id, agent_id, task_id, causation_id)
+-- $1 runs, $2 attempts, $3 input tokens, $4 output tokens, $5 costs, "" where not known, $6 ids of the entries,
+-- $7 now
+WITH n AS (
+  SELECT run, attempt, input, output, NULLIF(cost, '')::numeric AS cost, entry
+  FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
+    AS n (run, attempt, input, output, cost, entry)),
+r AS (
+  UPDATE runs SET input_tokens = input_tokens + n.input, output_tokens = output_tokens + n.output,
+    cost_usd = CASE WHEN n.cost IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + n.cost END
+  FROM n
+  WHERE id = n.run AND id = ANY($1)
+  RETURNING id, workspace_id, agent_id, task_id, causation_id, n.attempt AS number, n.input, n.output, n.cost, n.entry)
 INSERT INTO cost_entries (id, workspace_id, causation_id, run_id, attempt, agent_id, project_id,
     input_tokens, output_tokens, cost_usd, created_at)
-SELECT $6, workspace_id, causation_id, id, $2, agent_id,
-  (SELECT project_id FROM tasks WHERE id = r.task_id), $3, $4, coalesce(NULLIF($5, '')::numeric, 0), $7
+SELECT entry, workspace_id, causation_id, id, number, agent_id,
+  (SELECT project_id FROM tasks WHERE id = r.task_id), input, output, coalesce(cost, 0), $7
 FROM r`
-	if err := pgtx.ExecOne(ctx, t, query, run.id, run.attempt, u.InputTokens, u.OutputTokens, cost, xid.New("cst"), t.Now); err != nil {
-		return run, fmt.Errorf("note what the attempt used: %w", err)
+	noted, err := pgtx.Exec(ctx, t, query, pgtx.TextArray(runs), pgtx.IntArray(attempts), pgtx.IntArray(input), pgtx.IntArray(output), pgtx.TextArray(costs),
+		pgtx.TextArray(entries), t.Now)
+	if err == nil && int(noted) != len(runs) {
+		err = fmt.Errorf("noted %d of %d", noted, len(runs))
 	}
-	return run, nil
+	return pgtx.Wrap("note what the attempts used", err)
 }
 
 // reservedFor is what budgets reserved for a live attempt; "" when no budget did. When they reserved different amounts,

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -133,4 +135,53 @@ func TestOtherRunsKeepNoSummary(t *testing.T) {
 	if n := one[int](w, `SELECT count(*) FROM continuation_summaries`); n != 0 {
 		t.Errorf("%d summaries", n)
 	}
+}
+
+// Runs that end together leave the summary that they would have left one after the other.
+func TestRunsThatEndTogetherRememberAsOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	results := []map[string]any{{"summary": "Saw a pull request.", "next_action": "Ask Ben."}, nil, {"summary": "Saw nothing."}, nil}
+	var texts []string
+	for _, together := range []bool{false, true} {
+		w := newWorld(t)
+		batch := w.firesToEnd(len(results))
+		for i, x := range batch {
+			x.success.Result = results[i]
+		}
+		if together {
+			w.ok(errors.Join(w.transitTogether(t.Context(), batch)...))
+		} else {
+			for _, x := range batch {
+				w.ok(w.transit(t.Context(), x))
+			}
+		}
+		texts = append(texts, withoutInstants(w.summary()))
+		w.sound()
+	}
+	if texts[0] != texts[1] || !strings.Contains(texts[0], "## Active focus\nSaw nothing.") {
+		t.Errorf("one after the other:\n%s\ntogether:\n%s", texts[0], texts[1])
+	}
+}
+
+// withoutInstants leaves out when runs ended, and what is counted while others have not.
+func withoutInstants(text string) string {
+	return regexp.MustCompile(`\d{4}-\d\d-\d\d[T ][0-9:.]*Z?`).ReplaceAllString(text, "then")
+}
+
+// A summary that cannot be written is left out alone: those of the runs that end with it are written.
+func TestASummaryThatCannotBeWrittenSpoilsNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sql(`ALTER TABLE continuation_summaries ADD CONSTRAINT broken CHECK (content NOT LIKE '%poison%')`)
+	good, bad := w.firesToEnd(2), w.firesToEnd(2)
+	bad[1].success.Result = map[string]any{"summary": "poison"}
+	w.ok(errors.Join(w.transitTogether(t.Context(), append(good, bad...))...))
+	for _, x := range append(good, bad...) {
+		w.wantRun(x.RunID, domain.RunStatusFinished, "")
+	}
+	w.wantFiresEnded(good)
+	if by := one[xid.ID](w, `SELECT updated_by_run_id FROM continuation_summaries WHERE agent_id = (SELECT agent_id FROM runs WHERE id = $1)`, bad[0].RunID); by != bad[0].RunID {
+		t.Errorf("the summary of the others was written by %s, want %s", by, bad[0].RunID)
+	}
+	w.sound()
 }

@@ -16,37 +16,50 @@ type Unfinished struct {
 	Usage     *Usage
 }
 
-// takeIn keeps what an attempt brought back that did not succeed, before its end is written: what it used, its session,
-// the prompt it was told, and its result. The actions that the result asks for are refused, and the event of the
-// attempt's end lists them with the reason (SPEC S7.5). The run that is returned has them.
-func (t *tx) takeIn(ctx context.Context, run runRow, u Unfinished, why string) (runRow, error) {
-	used, told, err := t.newUse(ctx, run, u.SessionID, u.Usage)
-	if err != nil {
-		return run, err
-	}
-	if run, err = t.spend(ctx, run, used); err != nil {
-		return run, err
-	}
-	if err := t.keepSession(ctx, run, u.SessionID, u.Resumable); err != nil {
-		return run, err
-	}
-	if err := t.keepTold(ctx, run, u.SessionID, told); err != nil {
-		return run, err
-	}
-	if err := t.keepPrompt(ctx, run, u.Fresh); err != nil {
-		return run, err
-	}
-	if err := t.keepResultObject(ctx, run, u.Result); err != nil {
-		return run, err
-	}
-	for _, a := range domain.ParseActions(u.Result, run.taskID != "") {
-		o := outcome{Type: a.Type, Problem: a.Problem}
-		if o.Problem == "" {
-			o.Problem = "not carried out: " + why
+// takenIn is a live run whose attempt did not succeed, with what the attempt brought back, and why its actions are refused.
+type takenIn struct {
+	run *runRow
+	Unfinished
+	why string
+}
+
+// takeIn keeps what attempts brought back that did not succeed, before their ends are written: what they used, their sessions,
+// the prompts they were told, and their results. The actions that the results ask for are refused, and the event of an
+// attempt's end lists them with the reason (SPEC S7.5). The runs have them.
+func (t *tx) takeIn(ctx context.Context, list []takenIn) error {
+	spent, sessions, told := make([]spending, len(list)), make([]sessionEnd, len(list)), make([]*domain.ToldUsage, len(list))
+	for i, x := range list {
+		used, now, err := t.newUse(ctx, *x.run, x.SessionID, x.Usage)
+		if err != nil {
+			return err
 		}
-		run.refused = append(run.refused, o)
+		spent[i], sessions[i], told[i] = spending{x.run, used}, sessionEnd{*x.run, x.SessionID, x.Resumable}, now
 	}
-	return run, nil
+	if err := t.spendAll(ctx, spent); err != nil {
+		return err
+	}
+	if err := t.keepSessions(ctx, sessions); err != nil {
+		return err
+	}
+	for i, x := range list {
+		if err := t.keepTold(ctx, *x.run, x.SessionID, told[i]); err != nil {
+			return err
+		}
+		if err := t.keepPrompt(ctx, *x.run, x.Fresh); err != nil {
+			return err
+		}
+		if err := t.keepResultObject(ctx, *x.run, x.Result); err != nil {
+			return err
+		}
+		for _, a := range domain.ParseActions(x.Result, x.run.taskID != "") {
+			o := outcome{Type: a.Type, Problem: a.Problem}
+			if o.Problem == "" {
+				o.Problem = "not carried out: " + x.why
+			}
+			x.run.refused = append(x.run.refused, o)
+		}
+	}
+	return nil
 }
 
 // endData is the data of the event that an attempt of the run ends with: what is given, the actions that were refused, and

@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"rouse.dev/rouse/ent"
@@ -123,45 +125,131 @@ WHERE task_id = $1 AND agent_id = $2 AND external_id = $3 AND state <> 'ENDED'`,
 	return pgtx.Wrap("note what the task's session has used", err)
 }
 
-// keepSession notes which session an attempt ended in, so that the task's next run resumes it, and lets it rest.
-func (t *tx) keepSession(ctx context.Context, run runRow, named string, resumable bool) error {
-	if run.taskID == "" {
+// sessionEnd is a live run with the session in which its attempt ended: as the agent named it, and whether it may be resumed.
+type sessionEnd struct {
+	run       runRow
+	named     string
+	resumable bool
+}
+
+// keepSessions notes in which sessions attempts ended, so that the tasks' next runs resume them, and lets them rest.
+func (t *tx) keepSessions(ctx context.Context, list []sessionEnd) error {
+	list = slices.DeleteFunc(list, func(x sessionEnd) bool { return x.run.taskID == "" })
+	if len(list) == 0 {
 		return nil
 	}
-	former, err := t.conversation(ctx, run)
+	former, err := t.conversations(ctx, list)
 	if err != nil {
 		return err
 	}
-	switch domain.AfterSession(former, named, resumable) {
-	case domain.SessionUsed:
-		const query = `
-UPDATE task_sessions
-SET run_count = run_count + 1, last_used_at = $3, state = '` + string(domain.TaskSessionStateIdle) + `',
-  secrets = ` + knownSecrets + `
-WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
-		_, err = pgtx.Exec(ctx, t, query, run.taskID, run.agentID, t.Now, run.id)
-	case domain.SessionReplaced:
-		const query = `
--- $1 task, $2 agent, $3 now, $4 run, whose secrets it may know, $5 id of the session, $6 workspace, $7 the
--- session's name at the agent's side
-WITH gone AS (
-  UPDATE task_sessions
-  SET secrets = NULL
-  WHERE task_id = $1 AND agent_id = $2 AND state = 'ENDED' AND secrets IS NOT NULL)
-INSERT INTO task_sessions (id, workspace_id, task_id, agent_id, external_id, state, run_count, last_used_at,
-    created_at, secrets)
-SELECT $5, $6, $1, $2, $7, 'IDLE', 1, $3, $3, ` + knownSecrets
-		if err := t.setSession(ctx, run, domain.TaskSessionStateEnded); err != nil {
-			return err
+	var used, replaced []sessionEnd
+	var kept []departure
+	for _, x := range list {
+		switch domain.AfterSession(former[conversing{x.run.taskID, x.run.agentID}], x.named, x.resumable) {
+		case domain.SessionUsed:
+			used = append(used, x)
+		case domain.SessionReplaced:
+			replaced = append(replaced, x)
+		case domain.SessionKept:
+			kept = append(kept, departure{run: x.run})
 		}
-		_, err = pgtx.Exec(ctx, t, query, run.taskID, run.agentID, t.Now, run.id, xid.New("ses"), run.workspaceID, named)
-	case domain.SessionKept:
-		return t.restSession(ctx, run)
 	}
-	return pgtx.Wrap("keep the task's session", err)
+	if err := t.useSessions(ctx, used); err != nil {
+		return err
+	}
+	if err := t.replaceSessions(ctx, replaced); err != nil {
+		return err
+	}
+	return t.restSessions(ctx, kept)
 }
 
-// keepLostSession is keepSession for an attempt whose owner is gone: its session is what was recorded. A session that
+// conversing is an agent with the task that it has a session about.
+type conversing struct{ taskID, agentID xid.ID }
+
+// conversations are the sessions of the runs' agents and tasks that have not ended.
+func (t *tx) conversations(ctx context.Context, list []sessionEnd) (map[conversing]domain.TaskConversation, error) {
+	tasks, agents, _ := whose(list)
+	found := map[conversing]domain.TaskConversation{}
+	const query = `
+SELECT s.task_id, s.agent_id, s.external_id, s.run_count, s.created_at
+FROM unnest($1::text[], $2::text[]) AS n (task, agent)
+JOIN task_sessions s ON s.task_id = n.task AND s.agent_id = n.agent
+WHERE s.state <> 'ENDED'`
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (c domain.TaskConversation, err error) {
+		var of conversing
+		err = rows.Scan(&of.taskID, &of.agentID, &c.ExternalID, &c.Runs, &c.OpenedAt)
+		found[of] = c
+		return c, err
+	}, query, tasks, agents)
+	return found, pgtx.Wrap("read the tasks' sessions", err)
+}
+
+// whose are the tasks, agents and runs of ends, as parameters.
+func whose(list []sessionEnd) (tasks, agents, runs any) {
+	var of [3][]xid.ID
+	for _, x := range list {
+		of[0], of[1], of[2] = append(of[0], x.run.taskID), append(of[1], x.run.agentID), append(of[2], x.run.id)
+	}
+	return pgtx.IDs(of[0]), pgtx.IDs(of[1]), pgtx.IDs(of[2])
+}
+
+// useSessions counts one run more of sessions that were resumed.
+func (t *tx) useSessions(ctx context.Context, list []sessionEnd) error {
+	if len(list) == 0 {
+		return nil
+	}
+	tasks, agents, runs := whose(list)
+	query := `
+UPDATE task_sessions s
+SET run_count = run_count + 1, last_used_at = $4, state = '` + string(domain.TaskSessionStateIdle) + `',
+  secrets = ` + knownSecrets("n.task", "n.agent", "n.run") + `
+FROM unnest($1::text[], $2::text[], $3::text[]) AS n (task, agent, run)
+WHERE s.task_id = n.task AND s.agent_id = n.agent AND s.task_id = ANY($1) AND s.state <> 'ENDED'`
+	_, err := pgtx.Exec(ctx, t, query, tasks, agents, runs, t.Now)
+	return pgtx.Wrap("keep the tasks' sessions", err)
+}
+
+// replaceSessions ends what sessions the tasks had, and notes those that the agents named. What a session knew that has ended is
+// forgotten, since the new one knows it.
+func (t *tx) replaceSessions(ctx context.Context, list []sessionEnd) error {
+	if len(list) == 0 {
+		return nil
+	}
+	tasks, agents, runs := whose(list)
+	const end = `
+UPDATE task_sessions s
+SET state = 'ENDED'
+FROM unnest($1::text[], $2::text[]) AS n (task, agent)
+WHERE s.task_id = n.task AND s.agent_id = n.agent AND s.task_id = ANY($1) AND s.state <> 'ENDED'`
+	if _, err := pgtx.Exec(ctx, t, end, tasks, agents); err != nil {
+		return fmt.Errorf("end the tasks' sessions: %w", err)
+	}
+	var workspaces []xid.ID
+	var names []string
+	for _, x := range list {
+		workspaces, names = append(workspaces, x.run.workspaceID), append(names, x.named)
+	}
+	query := `
+-- $1 tasks, $2 agents, $3 runs, whose secrets the sessions may know, $4 ids of the sessions, $5 workspaces, $6 the
+-- sessions' names at the agents' side, $7 now
+WITH n AS (
+  SELECT *
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+    AS n (task, agent, run, id, workspace, named)),
+gone AS (
+  UPDATE task_sessions s
+  SET secrets = NULL
+  FROM n
+  WHERE s.task_id = n.task AND s.agent_id = n.agent AND s.task_id = ANY($1) AND s.state = 'ENDED' AND s.secrets IS NOT NULL)
+INSERT INTO task_sessions (id, workspace_id, task_id, agent_id, external_id, state, run_count, last_used_at,
+    created_at, secrets)
+SELECT id, workspace, task, agent, named, 'IDLE', 1, $7, $7, ` + knownSecrets("n.task", "n.agent", "n.run") + `
+FROM n`
+	_, err := pgtx.Exec(ctx, t, query, tasks, agents, runs, pgtx.IDs(newIDs("ses", len(list))), pgtx.IDs(workspaces), pgtx.TextArray(names), t.Now)
+	return pgtx.Wrap("keep the tasks' sessions", err)
+}
+
+// keepLostSession is keepSessions for an attempt whose owner is gone: its session is what was recorded. A session that
 // rouse named, because the agent named none, cannot be resumed. Whether another one can be, the next attempt finds out;
 // if not, it opens a new one (SPEC S7.2).
 func (t *tx) keepLostSession(ctx context.Context, run runRow) error {
@@ -170,12 +258,7 @@ func (t *tx) keepLostSession(ctx context.Context, run runRow) error {
 	}
 	id, err := xid.Parse(*run.sessionID)
 	ours := err == nil && id.Prefix() == "ses"
-	return t.keepSession(ctx, run, *run.sessionID, !ours)
-}
-
-// restSession lets the session of an attempt rest that ended without using it.
-func (t *tx) restSession(ctx context.Context, run runRow) error {
-	return t.restSessions(ctx, []departure{{run: run}})
+	return t.keepSessions(ctx, []sessionEnd{{run, *run.sessionID, !ours}})
 }
 
 // restSessions is for every end of an attempt: the session it was in is at work no more.

@@ -34,12 +34,12 @@ type RunHead struct {
 // RunHead reads a run's head in one snapshot; lines says whether its log is of interest.
 func (s *Reads) RunHead(ctx context.Context, runID xid.ID, lines bool) (RunHead, error) {
 	const query = `
-SELECT r.status, r.event_seq, coalesce(l.attempt, 0), coalesce(l.seq, 0)
+SELECT r.status, r.event_seq, coalesce(l.attempt, 0), coalesce(l.last_seq, 0)
 FROM runs r
 LEFT JOIN LATERAL (
-  SELECT attempt, seq FROM run_log_lines
+  SELECT attempt, last_seq FROM run_log_pieces
   WHERE $2 AND run_id = r.id
-  ORDER BY attempt DESC, seq DESC LIMIT 1) l ON true
+  ORDER BY attempt DESC, last_seq DESC LIMIT 1) l ON true
 WHERE r.id = $1`
 	found, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (h RunHead, err error) {
 		h.Found = true
@@ -109,11 +109,12 @@ func (s *Reads) Log(ctx context.Context, runID xid.ID, f LogFilter, after LogPos
 -- find; "": all, $7 most lines
 SELECT attempt, seq, stream, text, at FROM run_log_lines
 WHERE run_id = $1
+  AND (attempt, last_seq) > ($2, $3) -- its piece, by the index
   AND (attempt, seq) > ($2, $3)
   AND ($4::log_stream[] IS NULL OR stream = ANY($4::log_stream[]))
   AND ($5 = 0 OR attempt = $5)
   AND ($6 = '' OR position(lower($6) IN lower(text)) > 0)
-ORDER BY attempt, seq LIMIT $7`
+ORDER BY attempt, last_seq, seq LIMIT $7`
 	var streams any
 	if f.Streams != nil {
 		streams = pgtx.EnumArray(f.Streams)
@@ -133,7 +134,7 @@ func (s *Reads) EventBeside(ctx context.Context, runID xid.ID, line LogPosition)
 	const query = `
 WITH l AS MATERIALIZED (
   SELECT max(at) AS at FROM run_log_lines WHERE run_id = $1 AND (attempt, seq) <= ($2, $3)
-    AND EXISTS (SELECT 1 FROM run_log_lines WHERE run_id = $1 AND attempt = $2 AND seq = $3))
+    AND EXISTS (SELECT 1 FROM run_log_pieces WHERE run_id = $1 AND attempt = $2 AND $3 BETWEEN first_seq AND last_seq))
 SELECT CASE WHEN l.at IS NULL THEN 0 ELSE coalesce(
   (SELECT seq - 1 FROM run_events WHERE run_id = $1 AND occurred_at > l.at ORDER BY seq LIMIT 1),
   (SELECT seq FROM run_events WHERE run_id = $1 ORDER BY seq DESC LIMIT 1), 0) END FROM l`
@@ -153,11 +154,11 @@ later AS MATERIALIZED (
   SELECT l.attempt, l.seq
   FROM e
   JOIN run_log_lines l ON l.run_id = $1 AND l.at >= e.at
-  ORDER BY l.attempt, l.seq
+  ORDER BY l.attempt, l.last_seq, l.seq
   LIMIT 1)
 SELECT l.attempt, l.seq FROM e JOIN run_log_lines l ON l.run_id = $1
 WHERE e.at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM later n WHERE (l.attempt, l.seq) >= (n.attempt, n.seq))
-ORDER BY l.attempt DESC, l.seq DESC LIMIT 1`
+ORDER BY l.attempt DESC, l.last_seq DESC, l.seq DESC LIMIT 1`
 	lines, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (p LogPosition, err error) { return p, rows.Scan(&p.Attempt, &p.Seq) }, query, runID, event)
 	if err != nil || len(lines) == 0 {
 		return LogPosition{}, pgtx.Wrap("find the log lines before an event", err)
