@@ -18,7 +18,7 @@ var storeRooms = []storeRoom{
 		"activity", "backlog", "budget", "budgetcharge", "budgetguard", "budgetrelease",
 		"claim", "claimahead", "claimer", "claimerror", "claimlanes", "claimlaunch", "claimnext", "claimtake", "claimtask",
 		"executor", "executortest", "hold", "inbox", "lane", "laneholder", "laneresting", "lanestarved", "offer", "offermove", "offerwaiters",
-		"queue", "request", "resend", "route", "routewrite",
+		"queue", "request", "requestsend", "resend", "route", "routewrite",
 		"run", "runback", "runcancel", "runcancelqueued", "runcheckout", "runend", "runfireend", "runleave", "runpark", "runretry", "runsecret", "runsettle", "runspan", "runspend", "runsummary", "rununfinished",
 		"session", "wake", "wakebatch",
 	}},

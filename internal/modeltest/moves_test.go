@@ -30,8 +30,7 @@ func (q *sequence) wakeAny(ctx context.Context) (bool, error) {
 	k := wakeKey{q.rand.IntN(len(q.agents)), fmt.Sprint("key ", len(q.keys))}
 	q.keys = append(q.keys, k)
 	q.note("wake agent %d with %s", k.agent+1, k.key)
-	q.model.Ask(&model.Request{Agent: q.model.Agents[k.agent], Source: "USER", Scope: "taskless", Event: true, Person: true})
-	q.model.Route(q.model.Agents[k.agent]) // nobody holds its lane
+	q.model.Wake(&model.Request{Agent: q.model.Agents[k.agent], Source: "USER", Scope: "taskless", Event: true, Person: true})
 	return true, q.wake(ctx, k.agent, k.key)
 }
 

@@ -83,6 +83,42 @@ func (t *tx) note(ctx context.Context, e entry) error {
 	return nil
 }
 
+// noteAll appends entries as note does, in one statement.
+func (t *tx) noteAll(ctx context.Context, entries []entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	type row struct {
+		ID        xid.ID            `json:"id"`
+		Workspace xid.ID            `json:"workspace"`
+		Code      string            `json:"code"`
+		Summary   string            `json:"summary"`
+		Kind      domain.AuthorKind `json:"kind"`
+		Actor     string            `json:"actor"`
+		Subject   xid.ID            `json:"subject,omitempty"`
+		Agent     xid.ID            `json:"agent,omitempty"`
+		Task      xid.ID            `json:"task,omitempty"`
+		Data      map[string]any    `json:"data"`
+		Causation xid.ID            `json:"causation,omitempty"`
+	}
+	rows := make([]row, len(entries))
+	for i, e := range entries {
+		rows[i] = row{xid.New("act"), e.workspaceID, string(e.code), e.summary, e.by.kind, e.by.name, e.subjectID, e.agentID, e.taskID, e.details(), e.causationID}
+		t.fed(e.workspaceID)
+	}
+	encoded, err := encodeData(rows)
+	if err != nil {
+		return err
+	}
+	const query = activityInto + `
+SELECT id, workspace, code, summary, kind, actor, subject, agent, task, data, causation,
+  coalesce($2::timestamptz, clock_timestamp())
+FROM json_to_recordset($1) AS n (id text, workspace text, code text, summary text, kind text, actor text,
+    subject text, agent text, task text, data jsonb, causation text)`
+	_, err = pgtx.Exec(ctx, t, query, encoded, pgtx.NullableTime(t.Now))
+	return pgtx.Wrap("append activities", err)
+}
+
 // listed bounds lists of ids in entries of the feed and in payloads. A count beside them has all.
 const listed = 100
 
@@ -162,13 +198,4 @@ func (t *tx) tellSettled(ctx context.Context, run runRow, requests []xid.ID, s d
 		}
 	})
 	return nil
-}
-
-// newIDs makes n ids in rising order.
-func newIDs(prefix string, n int) []xid.ID {
-	list := make([]xid.ID, n)
-	for i := range list {
-		list[i] = xid.New(prefix)
-	}
-	return list
 }

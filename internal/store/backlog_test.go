@@ -171,7 +171,7 @@ func (w *world) mixedQueue(agent xid.ID) {
 		w.ok(err)
 	}
 	w.sql(`UPDATE wakeup_requests SET scope = 'fire:' || row_number FROM (SELECT id AS x, row_number() OVER (ORDER BY id) FROM wakeup_requests WHERE agent_id = $1) n WHERE id = x`, agent)
-	w.route(agent)
+	w.sql(`UPDATE runs r SET scope = q.scope FROM wakeup_requests q WHERE q.run_id = r.id AND r.agent_id = $1`, agent)
 	for i := range 4 {
 		w.request(agent, scoped("task:"+fmt.Sprint(i/2)))
 	}

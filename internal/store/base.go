@@ -29,6 +29,24 @@ const (
 // errHeld says that a call that was to share a transaction was left out: it would have had to wait for somebody.
 var errHeld = errors.New("somebody holds what the call needs")
 
+// errMoved says that a routine changed its assignee between the look without locks and the lock; the caller looks again.
+var errMoved = errors.New("the routine was given to another agent meanwhile; try again")
+
+// isRefusal says that a call was refused for what its caller can mend.
+func isRefusal(err error) bool {
+	_, is := errors.AsType[*domain.UserError](err)
+	return is
+}
+
+// newIDs makes n ids in rising order.
+func newIDs(prefix string, n int) []xid.ID {
+	list := make([]xid.ID, n)
+	for i := range list {
+		list[i] = xid.New(prefix)
+	}
+	return list
+}
+
 // base is what every part of a Store stands on. It is safe for concurrent use.
 type base struct {
 	db           *sql.DB
@@ -56,10 +74,12 @@ type base struct {
 // tx is one transaction of a part of the store.
 type tx struct {
 	*pgtx.Tx
-	base   *base
-	causes map[xid.ID]bool // that it told the traces of
-	locked laneSet         // lanes that it has locked
-	also   []string        // agents whose lanes it is to lock before all else, since the try before this one lacked them
+	base    *base
+	causes  map[xid.ID]bool // that it told the traces of
+	locked  laneSet         // lanes that it has locked
+	also    []string        // agents whose lanes it is to lock before all else, since the try before this one lacked them
+	routes  bool            // it routes what it sends where it holds the lanes (routingTx)
+	toRoute []xid.ID        // agents of requests that it sent and did not route
 
 	// What a savepoint that is rolled back undoes.
 	sent     []xid.ID    // requests that it made or sent again
@@ -82,10 +102,26 @@ func (t *tx) savepoint(ctx context.Context, f func() error) error {
 }
 
 // inTx runs f in one transaction, repeats it after a deadlock or a lost race, and lets its effects happen after commit.
-func (s *base) inTx(ctx context.Context, f func(*tx) error) error {
+func (s *base) inTx(ctx context.Context, f func(*tx) error) error { return s.run(ctx, false, f) }
+
+// routingTx is inTx for a cause that routes what it sends in the same transaction. A cause stands although what it made cannot be
+// routed: when it fails for anything but its caller's mistake, it is made once more, unrouted, and the dispatcher routes it.
+func (s *base) routingTx(ctx context.Context, f func(*tx) error) error {
+	cause := s.run(ctx, true, f)
+	if cause == nil || isRefusal(cause) || errors.Is(cause, errMoved) || pgtx.EndsAll(ctx, cause) || pgtx.Retryable(cause) {
+		return cause
+	}
+	if err := s.run(ctx, false, f); err != nil {
+		return err
+	}
+	s.log.Warn("wakeups were not routed with their cause, the dispatcher does it", "error", cause)
+	return nil
+}
+
+func (s *base) run(ctx context.Context, routes bool, f func(*tx) error) error {
 	var also []string
 	return s.transactions.Run(ctx, func(p *pgtx.Tx) error {
-		t := &tx{Tx: p, base: s, locked: laneSet{}, also: also}
+		t := &tx{Tx: p, base: s, locked: laneSet{}, also: also, routes: routes}
 		err := f(t)
 		if err == nil {
 			err = s.last(t, ctx)

@@ -26,6 +26,7 @@ var errFault = errors.New("fault injected by the test")
 // faults fails the n-th statement from now on; it never fails what ends a transaction or a savepoint.
 type faults struct {
 	left   atomic.Int64 // 0: none
+	again  atomic.Bool  // the statement after it fails, too
 	hit    atomic.Pointer[string]
 	commit atomic.Pointer[func(*faultyConn, driver.Tx) error] // what becomes of the next COMMIT; nil: nothing unusual
 }
@@ -35,6 +36,9 @@ func (f *faults) after(query string) error {
 		return nil
 	}
 	f.hit.Store(&query)
+	if f.again.Swap(false) {
+		f.left.Store(1)
+	}
 	return errFault
 }
 
@@ -192,6 +196,7 @@ func TestAFaultAfterAnyStatementOfAFireLeavesAllOrNothing(t *testing.T) {
 				before := w.kept()
 				fires := one[int](w, `SELECT count(*) FROM routine_runs`)
 				f.left.Store(n)
+				f.again.Store(true) // or it would be made once more, unrouted
 				f.hit.Store(nil)
 				err := c.fire(t.Context(), w, s, trigger)
 				f.left.Store(0)
@@ -206,11 +211,13 @@ func TestAFaultAfterAnyStatementOfAFireLeavesAllOrNothing(t *testing.T) {
 				failed++
 				after := w.kept()
 				switch {
-				case err == nil: // the write of last_run_at: the fire is whole without it
-					if now := one[int](w, `SELECT count(*) FROM routine_runs`); now != fires+c.fires || !strings.Contains(*query, "last_run_at") && !strings.Contains(*query, "SAVEPOINT") {
+				case err == nil: // the write of last_run_at: the fire is whole without it, or what failed was tried once more
+					if now := one[int](w, `SELECT count(*) FROM routine_runs`); now != fires+c.fires {
 						t.Errorf("after %q the fire succeeded with %d routine runs", *query, now-fires)
 					}
 					w.sql(`DELETE FROM wakeup_requests`)
+					w.sql(`DELETE FROM runs`)
+					w.sql(`UPDATE agent_lanes SET head_at = NULL, head_id = NULL`)
 					w.sql(`DELETE FROM webhook_deliveries`)
 					w.sql(`DELETE FROM routine_runs`)
 				case !errors.Is(err, errFault) || after != before:

@@ -17,12 +17,15 @@ type FireRoutine struct {
 	Idempotency
 }
 
-// FireRoutine fires a routine by hand: a routine run and, unless the policy drops it, an unrouted request (SPEC S4.10).
-// agentID is whose queue it went into; "" when the key was used before.
+// FireRoutine fires a routine by hand: a routine run and, unless the policy drops it, a request with its run (SPEC S4.10).
+// agentID is who is to be routed; "": nobody.
 func (s *Routines) FireRoutine(ctx context.Context, in FireRoutine) (made Made, agentID xid.ID, err error) {
-	err = s.withRoutineOnce(ctx, in.WorkspaceID, in.RoutineID, "fireRoutine", in.Idempotency, &made, func(t *tx, _ lane, r routineRow) (Made, error) {
-		agentID = r.assigneeID
-		return t.fireByHand(ctx, r, in)
+	err = s.onceAtRoutine(ctx, s.routingTx, in.WorkspaceID, in.RoutineID, "fireRoutine", in.Idempotency, &made, func(t *tx, _ lane, r routineRow) (Made, error) {
+		fired, err := t.fireByHand(ctx, r, in)
+		if agentID = ""; t.sentUnrouted(r.assigneeID) {
+			agentID = r.assigneeID
+		}
+		return fired, err
 	})
 	return made, agentID, pgtx.Wrap("fire routine", err)
 }

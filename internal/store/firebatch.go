@@ -17,14 +17,14 @@ import (
 )
 
 // FireDue fires due triggers in batches (SPEC S4.3): the cursor of each by compare-and-set, a routine run and a request
-// for each slot that fires. A batch is one transaction, all or nothing. Triggers that cannot be fired are found by
+// for each slot that fires, with its run. A batch is one transaction, all or nothing. Triggers that cannot be fired are found by
 // bisecting and left alone, so that they stop no other. It returns the agents to route, and the errors of the triggers
 // that failed, joined; a trigger that another process fired first is neither.
 func (s *Routines) FireDue(ctx context.Context, triggers ...xid.ID) (agents []xid.ID, err error) {
 	var unfit []error
 	failed := pgtx.Bisect(ctx, triggers, func(some []xid.ID) error {
 		return s.fireSome(ctx, some, func(b *fireBatch) {
-			agents = append(agents, b.woken...)
+			agents = append(agents, b.toRoute...)
 			unfit = append(unfit, b.unfit...)
 			for _, x := range b.unparsable {
 				unfit = pgtx.AppendError(unfit, s.disableTrigger(ctx, x.triggerRow, x.err))
@@ -42,7 +42,7 @@ func (s *Routines) FireDue(ctx context.Context, triggers ...xid.ID) (agents []xi
 func (s *Routines) fireSome(ctx context.Context, triggers []xid.ID, committed func(*fireBatch)) error {
 	for tries := 0; tries < pgtx.MaxTries; tries++ {
 		var b *fireBatch
-		err := s.inTx(ctx, func(t *tx) error {
+		err := s.routingTx(ctx, func(t *tx) error {
 			b = &fireBatch{tx: t, wait: tries > 0 || len(triggers) == 1}
 			return b.fire(ctx, triggers)
 		})
@@ -70,7 +70,6 @@ type fireBatch struct {
 
 	nothing    bool // none of the triggers is due
 	done       []xid.ID
-	woken      []xid.ID // agents that have something to route
 	unfit      []error
 	unparsable []unparsable
 }
@@ -272,12 +271,8 @@ func (b *fireBatch) decide(ctx context.Context, taken []*dueTrigger) ([]fire, er
 			queue.note(d.routine, facts, plan)
 			fires = append(fires, fire{routine: d.routine, id: xid.ID(facts.RoutineRunID), triggerID: d.id, causationID: xid.New("cau"),
 				fingerprint: facts.Fingerprint, plan: plan, slot: slot, values: d.values[i]})
-			if plan.Request != nil {
-				b.woken = append(b.woken, d.assigneeID)
-			}
 		}
 	}
-	b.woken = pgtx.Distinct(b.woken)
 	return fires, nil
 }
 

@@ -39,8 +39,8 @@ func TestABatchFiresTheTriggersOfSeveralAgentsOnce(t *testing.T) {
 	of, triggers := w.batch(3, 4, nil)
 	agents, err := w.FireDue(t.Context(), triggers...)
 	w.ok(err)
-	if len(agents) != len(of) {
-		t.Errorf("%d agents are to be routed, want %d", len(agents), len(of))
+	if len(agents) != 0 {
+		t.Errorf("%d of %d agents are to be routed still", len(agents), len(of))
 	}
 	again, err := w.FireDue(t.Context(), triggers...)
 	w.ok(err)
@@ -48,13 +48,32 @@ func TestABatchFiresTheTriggersOfSeveralAgentsOnce(t *testing.T) {
 		t.Errorf("C208 a second time woke %v", again)
 	}
 	w.wantFires(len(triggers))
-	_, err = w.Route(t.Context(), agents...)
-	w.ok(err)
 	if n := one[int](w, `SELECT count(*) FROM runs WHERE status = 'QUEUED'`); n != len(triggers) {
 		t.Errorf("%d runs, want %d", n, len(triggers))
 	}
 	if n := one[int](w, `SELECT count(*) FROM routines WHERE last_run_at IS NOT NULL`); n != len(triggers) {
 		t.Errorf("last_run_at of %d routines was written, want %d", n, len(triggers))
+	}
+	w.sound()
+}
+
+// S3.2: fires stand although what they sent cannot be routed with them, and their agents are named for the dispatcher.
+func TestFiresThatCannotBeRoutedStand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	of, triggers := w.batch(3, 2, nil)
+	w.sql(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`)
+	w.sql(`CREATE TRIGGER refuse BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	agents, err := w.FireDue(t.Context(), triggers...)
+	if w.ok(err); len(agents) != len(of) {
+		t.Errorf("%d agents are to be routed, want %d", len(agents), len(of))
+	}
+	w.wantFires(len(triggers))
+	w.sql(`DROP TRIGGER refuse ON runs`)
+	_, err = w.Route(t.Context(), agents...)
+	w.ok(err)
+	if n := one[int](w, `SELECT count(*) FROM runs WHERE status = 'QUEUED'`); n != len(triggers) {
+		t.Errorf("%d runs, want %d", n, len(triggers))
 	}
 	w.sound()
 }
@@ -110,8 +129,8 @@ func TestAPoisonedTriggerOfABatchStopsNoOther(t *testing.T) {
 	if joined, ok := err.(interface{ Unwrap() []error }); !ok || len(joined.Unwrap()) != 2 {
 		t.Errorf("C48 the error is not one for each trigger that failed: %v", err)
 	}
-	if len(agents) != 3 {
-		t.Errorf("%d agents are to be routed, want 3", len(agents))
+	if routed := one[int](w, `SELECT count(*) FROM runs`); len(agents) != 0 || routed != len(triggers)-4 {
+		t.Errorf("%d fires have their runs, and %d agents are to be routed still", routed, len(agents))
 	}
 	w.wantFires(len(triggers) - 4)
 	if n := one[int](w, `SELECT count(*) FROM routine_triggers WHERE id IN ($1, $2) AND next_run_at <= clock_timestamp() AND last_fired_at IS NULL`, refused, unfit); n != 2 {
@@ -164,15 +183,16 @@ func TestALaneThatIsHeldDelaysNoOtherOfItsBatch(t *testing.T) {
 	agents := make([]xid.ID, 0, len(of))
 	for agent := range of {
 		agents = append(agents, agent)
+		w.unrouted(agent)
 	}
 	held = w.lockedLane(agents[0])
 	routed := make(chan error, 1)
 	go func() { _, err := w.Route(w.background(), agents...); routed <- err }()
-	w.until("the other lanes were routed", func() bool { return one[int](w, `SELECT count(*) FROM runs`) == 4 })
+	w.until("the other lanes were routed", func() bool { return one[int](w, `SELECT count(*) FROM runs`) == 6+2 })
 	held()
 	w.ok(<-routed)
-	if n := one[int](w, `SELECT count(*) FROM runs`); n != 6 {
-		t.Errorf("%d runs, want 6", n)
+	if n := one[int](w, `SELECT count(*) FROM runs`); n != 6+3 {
+		t.Errorf("%d runs, want 9", n)
 	}
 	w.sound()
 }

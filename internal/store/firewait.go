@@ -14,7 +14,7 @@ import (
 // tellWaits makes an inbox item for each active fire on which nobody works and for which the policy dropped one of the
 // fires that were written (SPEC S4.6). The item says what that fire waits for. There is one item for a fire, for good.
 // Its id is made of the fire's, so that the next minute's fire does not make it again after it was handled and pruned.
-func (t *tx) tellWaits(ctx context.Context, fires []fire, written map[xid.ID]insertedRequest) error {
+func (t *tx) tellWaits(ctx context.Context, fires []fire, written map[xid.ID]bool) error {
 	type item struct {
 		ID        xid.ID `json:"id"`
 		Workspace xid.ID `json:"workspace"`
@@ -29,7 +29,7 @@ func (t *tx) tellWaits(ctx context.Context, fires []fire, written map[xid.ID]ins
 	told := map[string]bool{}
 	var items []item
 	for _, f := range fires {
-		if _, isNew := written[f.id]; !isNew || f.plan.TellWait == "" || told[f.plan.HeldBy] {
+		if !written[f.id] || f.plan.TellWait == "" || told[f.plan.HeldBy] {
 			continue
 		}
 		told[f.plan.HeldBy] = true
@@ -65,13 +65,13 @@ FROM made`
 
 // tellBacklog puts into the inbox, once for each agent and day, that fires were dropped because its queue is full (SPEC
 // S3.10). The id is made of both, so that an item that was handled is not made again on the same day.
-func (t *tx) tellBacklog(ctx context.Context, fires []fire, written map[xid.ID]insertedRequest) error {
+func (t *tx) tellBacklog(ctx context.Context, fires []fire, written map[xid.ID]bool) error {
 	of := map[xid.ID]bool{}
 	var agents, causes, itemIDs []xid.ID
 	day := t.Now.Format(time.DateOnly)
 	for _, f := range fires {
 		agent := f.routine.assigneeID
-		if _, isNew := written[f.id]; !isNew || f.plan.SkipReason != domain.EndReasonBacklogFull || of[agent] {
+		if !written[f.id] || f.plan.SkipReason != domain.EndReasonBacklogFull || of[agent] {
 			continue
 		}
 		of[agent] = true

@@ -2,14 +2,12 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
@@ -48,16 +46,21 @@ func (t *tx) writeFires(ctx context.Context, source domain.RoutineRunSource, fir
 			return err
 		}
 		var tasks []routineTask
+		var requests []*newRequest
 		for i := range fires[:n] {
 			f := &fires[i]
-			request, isNew := written[f.id]
-			if !isNew {
+			switch {
+			case !written[f.id]:
 				continue
-			}
-			t.fired(source, f, request)
-			if f.plan.Request != nil && f.plan.CreateTask {
+			case f.plan.Request != nil && f.plan.CreateTask:
 				tasks = append(tasks, f.task())
+			case f.plan.Request != nil:
+				requests = append(requests, f.request())
 			}
+			t.fired(source, f)
+		}
+		if err := t.send(ctx, requests); err != nil {
+			return fmt.Errorf("send the fires' requests: %w", err)
 		}
 		if err := t.createRoutineTasks(ctx, by, tasks); err != nil {
 			return fmt.Errorf("make the fires' tasks: %w", err)
@@ -95,22 +98,14 @@ type fireRow struct {
 	Activity    xid.ID            `json:"activity"`
 	Summary     string            `json:"summary"`
 	Agent       xid.ID            `json:"agent"`
-	Request     xid.ID            `json:"request,omitempty"`
-	Scope       string            `json:"scope,omitempty"`
-	Source      string            `json:"source,omitempty"`
-	Class       string            `json:"class,omitempty"`
-	PersonWaits bool              `json:"person"`
-	Reason      string            `json:"reason,omitempty"`
-	Payload     domain.Payload    `json:"payload,omitempty"`
 }
 
 const fireRecord = `(id text, workspace text, causation text, routine text, trigger text,
   status text, skip text, key text, variables jsonb, ticks int,
   since timestamptz, truncated boolean, into_id text, held_by text,
-  fingerprint text, slot timestamptz, over boolean, activity text, summary text, agent text,
-  request text, scope text, source text, class text, person boolean, reason text, payload jsonb)`
+  fingerprint text, slot timestamptz, over boolean, activity text, summary text, agent text)`
 
-// row is the fire's routine run, line in the feed and request. A heavy fire's request follows its task.
+// row is the fire's routine run with its line in the feed.
 func (f *fire) row() fireRow {
 	r, p := f.routine, f.plan
 	row := fireRow{
@@ -122,16 +117,18 @@ func (f *fire) row() fireRow {
 	if row.Variables == nil {
 		row.Variables = map[string]string{}
 	}
-	if p.Request == nil || p.CreateTask {
-		return row
-	}
-	row.Request, row.Scope, row.Source, row.Class = xid.New("wkp"), p.Request.Scope, string(p.Request.Source), string(p.Request.Class)
-	row.PersonWaits, row.Reason = p.Request.PersonWaiting, "routine "+r.name
-	row.Payload = &domain.RoutinePayload{
-		RoutineID: string(r.id), TriggerID: string(f.triggerID), RoutineRunID: string(f.id), Variables: f.values, Text: domain.FireText(r.description, f.values),
-		ScheduledFor: f.slot.Slot, MissedTicks: f.slot.Missed.Ticks, MissedSince: f.slot.Missed.Since, MissedTruncated: f.slot.Missed.Truncated,
-	}
 	return row
+}
+
+// request is the request of a fire that makes no task: a heavy fire's follows its task.
+func (f *fire) request() *newRequest {
+	r, p := f.routine, f.plan.Request
+	return &newRequest{id: xid.New("wkp"), workspaceID: r.workspaceID, agentID: r.assigneeID, routineID: r.id, routineRunID: f.id, causationID: f.causationID,
+		scope: p.Scope, source: p.Source, class: p.Class, personWaiting: p.PersonWaiting, fingerprint: &f.fingerprint, reason: "routine " + r.name, key: f.plan.Key,
+		payload: &domain.RoutinePayload{
+			RoutineID: string(r.id), TriggerID: string(f.triggerID), RoutineRunID: string(f.id), Variables: f.values, Text: domain.FireText(r.description, f.values),
+			ScheduledFor: f.slot.Slot, MissedTicks: f.slot.Missed.Ticks, MissedSince: f.slot.Missed.Since, MissedTruncated: f.slot.Missed.Truncated,
+		}}
 }
 
 // encodeFires writes the first n fires as a JSON array, as many as one statement takes.
@@ -150,15 +147,8 @@ func encodeFires(fires []fire) (rows []byte, n int, err error) {
 	return append(rows, ']'), n, nil
 }
 
-// insertedRequest is a request that was written; the zero value says that none was.
-type insertedRequest struct {
-	id xid.ID
-	at time.Time
-}
-
-// insertFires inserts rows and returns the new routine runs, each with its request. A request whose key exists is left as it
-// is (C49).
-func (t *tx) insertFires(ctx context.Context, source domain.RoutineRunSource, by actor, rows []byte) (map[xid.ID]insertedRequest, error) {
+// insertFires inserts rows and says which routine runs are new.
+func (t *tx) insertFires(ctx context.Context, source domain.RoutineRunSource, by actor, rows []byte) (map[xid.ID]bool, error) {
 	const query = `
 -- $1 the fires, as JSON, $2 source, $3 now, $4 kind of actor, $5 actor
 WITH n AS MATERIALIZED (SELECT * FROM json_to_recordset($1) AS n ` + fireRecord + `),
@@ -177,36 +167,22 @@ told AS (` + activityInto + `
     NULL, jsonb_strip_nulls(jsonb_build_object('agent', agent, 'status', status, 'routineId', routine,
         'triggerId', trigger, 'source', $2::text, 'reason', skip, 'heldBy', held_by,
         'coalescedInto', into_id)), causation, $3
-  FROM n JOIN fire USING (id)),
-sent AS (
-  INSERT INTO wakeup_requests (id, workspace_id, agent_id, routine_id, routine_run_id, causation_id, scope,
-      source, wake_class, person_waiting, fingerprint, reason, payload, status, recovered, resends, hops,
-      retry_count, idempotency_key, requested_at)
-  SELECT request, workspace, agent, routine, id, causation, scope, source, class, person, fingerprint,
-    reason, payload, 'QUEUED', false, 0, 0, 0, key, $3
-  FROM n JOIN fire USING (id) WHERE request IS NOT NULL
-  ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-  RETURNING id, routine_run_id, requested_at)
+  FROM n JOIN fire USING (id))
 -- only fires that are new come back: of the others nothing was written
-SELECT fire.id, sent.id, coalesce(sent.requested_at, $3)
-FROM fire
-LEFT JOIN sent ON sent.routine_run_id = fire.id`
-	written := map[xid.ID]insertedRequest{}
-	_, err := pgtx.Collect(ctx, t, func(r *sql.Rows) (_ struct{}, err error) {
-		var id xid.ID
-		var request insertedRequest
-		err = r.Scan(&id, &request.id, &request.at)
-		written[id] = request
-		return struct{}{}, err
-	}, query, rows, source, t.Now, by.kind, by.name)
+SELECT id FROM fire`
+	inserted, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, rows, source, t.Now, by.kind, by.name)
 	if err != nil {
 		return nil, fmt.Errorf("insert routine runs: %w", err)
+	}
+	written := make(map[xid.ID]bool, len(inserted))
+	for _, id := range inserted {
+		written[id] = true
 	}
 	return written, nil
 }
 
-// fired notes what follows from a fire once it has committed. The request of a heavy one is its task's.
-func (t *tx) fired(source domain.RoutineRunSource, f *fire, request insertedRequest) {
+// fired notes what follows from a fire once it has committed.
+func (t *tx) fired(source domain.RoutineRunSource, f *fire) {
 	workspace := f.routine.workspaceID
 	t.fed(workspace)
 	t.Count(func(c *metrics.Counters) {
@@ -215,14 +191,6 @@ func (t *tx) fired(source domain.RoutineRunSource, f *fire, request insertedRequ
 			c.TriggerClaimed(workspace)
 		}
 	})
-	if request.id == "" {
-		return
-	}
-	t.sent = append(t.sent, request.id)
-	t.traceWakeup(request.id, request.at, newRequest{causationID: f.causationID, agentID: f.routine.assigneeID, workspaceID: workspace,
-		source: f.plan.Request.Source, reason: "routine " + f.routine.name})
-	t.Count(func(c *metrics.Counters) { c.WakeupCreated(workspace, f.plan.Request.Source) })
-	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: workspace, ID: f.routine.assigneeID})
 }
 
 // task is the task of a heavy fire (SPEC S4.7). Texts that are too long are cut, because they must not keep the routine from

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"rouse.dev/rouse/internal/auth"
@@ -48,33 +49,67 @@ func (k Idempotency) stored(ctx context.Context) string {
 	return k.Key
 }
 
+// keyClaim is a key to take for a mutation of an owner.
+type keyClaim struct {
+	ctx   context.Context // of its caller
+	owner xid.ID
+	Idempotency
+	result xid.ID // of the call, as far as it is known already
+}
+
+// check refuses a key that is too long.
+func (k Idempotency) check() error {
+	if utf8.RuneCountInString(k.Key) > 255 {
+		return domain.RefuseField([]string{"idempotencyKey"}, domain.UserErrorCodeTooLong, "an idempotency key has at most 255 characters")
+	}
+	return nil
+}
+
 // claimKey takes a mutation's key, or finds who took it. earlier is the first call's result, empty when this call is the
 // first. Two calls at once: the second waits here for the first to commit.
 func (t *tx) claimKey(ctx context.Context, owner xid.ID, mutation string, k Idempotency) (earlier xid.ID, err error) {
 	if k.Key == "" {
 		return "", nil
 	}
-	owner = keyOwner(ctx, owner)
-	if utf8.RuneCountInString(k.Key) > 255 {
-		return "", domain.RefuseField([]string{"idempotencyKey"}, domain.UserErrorCodeTooLong, "an idempotency key has at most 255 characters")
+	if err := k.check(); err != nil {
+		return "", err
 	}
-	const forget = `
-DELETE FROM mutation_keys
-WHERE owner = $1 AND mutation = $2 AND key = $3 AND created_at < clock_timestamp() - make_interval(secs => $4)`
-	if _, err := pgtx.Exec(ctx, t, forget, owner, mutation, k.stored(ctx), domain.MutationKeyLives.Seconds()); err != nil {
-		return "", fmt.Errorf("forget an old mutation key: %w", err)
+	taken, err := t.claimKeys(ctx, mutation, []keyClaim{{ctx: ctx, owner: owner, Idempotency: k}})
+	if err != nil || taken[0] {
+		return "", err
 	}
-	const take = `
-INSERT INTO mutation_keys (id, owner, mutation, key, input_digest) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (owner, mutation, key) DO NOTHING`
-	n, err := pgtx.Exec(ctx, t, take, xid.New("mky"), owner, mutation, k.stored(ctx), k.InputDigest)
+	return t.earlierResult(ctx, keyOwner(ctx, owner), mutation, k)
+}
+
+// claimKeys takes keys, each of which is there once, in the order of the list, and says which it got. A key that is older than
+// calls are remembered is taken as if nobody had it.
+func (t *tx) claimKeys(ctx context.Context, mutation string, keys []keyClaim) (taken []bool, err error) {
+	const query = `
+-- $1 ids of the rows, $2 owners, $3 mutation, $4 keys, $5 digests of the inputs, $6 results, $7 how long keys live, in seconds
+INSERT INTO mutation_keys AS k (id, owner, mutation, key, input_digest, result_id)
+SELECT id, owner, $3, key, digest, NULLIF(result, '')
+FROM unnest($1::text[], $2::text[], $4::text[], $5::text[], $6::text[]) AS n (id, owner, key, digest, result)
+ON CONFLICT (owner, mutation, key) DO UPDATE
+SET id = excluded.id, input_digest = excluded.input_digest, result_id = excluded.result_id, result = NULL,
+  created_at = clock_timestamp()
+WHERE k.created_at < clock_timestamp() - make_interval(secs => $7)
+RETURNING id`
+	ids := newIDs("mky", len(keys))
+	owners, results := make([]xid.ID, len(keys)), make([]xid.ID, len(keys))
+	stored, digests := make([]string, len(keys)), make([]string, len(keys))
+	for i, k := range keys {
+		owners[i], results[i], stored[i], digests[i] = keyOwner(k.ctx, k.owner), k.result, k.stored(k.ctx), k.InputDigest
+	}
+	mine, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, pgtx.IDs(ids), pgtx.IDs(owners), mutation, pgtx.TextArray(stored), pgtx.TextArray(digests),
+		pgtx.IDs(results), domain.MutationKeyLives.Seconds())
 	if err != nil {
-		return "", fmt.Errorf("take the mutation key: %w", err)
+		return nil, fmt.Errorf("take mutation keys: %w", err)
 	}
-	if n == 1 {
-		return "", nil
+	taken = make([]bool, len(keys))
+	for i, id := range ids {
+		taken[i] = slices.Contains(mine, id)
 	}
-	return t.earlierResult(ctx, owner, mutation, k)
+	return taken, nil
 }
 
 func (t *tx) earlierResult(ctx context.Context, owner xid.ID, mutation string, k Idempotency) (xid.ID, error) {

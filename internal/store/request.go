@@ -15,8 +15,10 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// newRequest is a wakeup request to insert, QUEUED and unrouted (SPEC S3.2). Key "" means none.
+// newRequest is a wakeup request to insert, QUEUED and unrouted (SPEC S3.2) unless it is sent by a transaction that routes.
+// Key "" means none.
 type newRequest struct {
+	id                                                    xid.ID // "": insertRequest makes one
 	workspaceID, agentID, taskID, routineID, routineRunID xid.ID
 	causationID                                           xid.ID
 	scope                                                 string
@@ -30,6 +32,12 @@ type newRequest struct {
 	key                                                   string
 	hops                                                  int
 	recovered                                             bool // by the recovery sweep
+
+	// What send needs and finds.
+	asked   *entry // of the feed, about the request; nil: none
+	earlier xid.ID // the request that had the key before; it is sent no second time
+	runID   xid.ID // "": unrouted
+	merged  bool   // into that run, which it did not make
 }
 
 // insertRequest writes a request, or finds the one with the same key. A duplicate is not an error (SPEC S3.3).
@@ -63,11 +71,16 @@ SELECT id FROM wakeup_requests WHERE workspace_id = $1 AND idempotency_key = $2`
 			return "", false, fmt.Errorf("open the fire of the task again: %w", err)
 		}
 	}
+	t.tellSent(id, at, r)
+	return id, false, nil
+}
+
+// tellSent notes what follows from a request that was written, once it has committed.
+func (t *tx) tellSent(id xid.ID, at time.Time, r newRequest) {
 	t.sent = append(t.sent, id)
 	t.traceWakeup(id, at, r)
 	t.Count(func(c *metrics.Counters) { c.WakeupCreated(r.workspaceID, r.source) })
 	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: r.workspaceID, ID: r.agentID})
-	return id, false, nil
 }
 
 // requestRow is a stored request as the router and the prompt need it; the router leaves the payload out.

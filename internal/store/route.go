@@ -92,39 +92,15 @@ func (t *tx) route(ctx context.Context, wait bool, agents []xid.ID) (out routing
 
 // routeLocked routes what agents have unrouted, whose lanes are locked, and says how many requests that were.
 func (t *tx) routeLocked(ctx context.Context, agents []xid.ID) (int, error) {
-	r := router{tx: t, scopes: map[scopeKey][]domain.ScopeRun{}, byRun: map[string]*merge{}, parked: map[string]domain.ScopeRun{},
-		touched: map[xid.ID]bool{}, orphans: map[xid.ID][]xid.ID{}}
+	r := t.router()
 	requests, err := r.unrouted(ctx, agents)
 	if err != nil || len(requests) == 0 {
 		return 0, err
 	}
-	if err := r.prepare(ctx, requests); err != nil {
+	if err := r.decide(ctx, requests); err != nil {
 		return 0, err
 	}
-	for _, request := range requests {
-		if err := r.route(ctx, request); err != nil {
-			return 0, fmt.Errorf("route %s: %w", request.id, err)
-		}
-	}
 	return len(requests), r.write(ctx)
-}
-
-// routeHere is routeLocked at the end of the transaction of the cause. When it fails, the cause stands all the same, and the
-// dispatcher routes what it made. It does so, too, with what is more than one transaction routes.
-func (t *tx) routeHere(ctx context.Context, agents []xid.ID) (routed bool, err error) {
-	if len(agents) == 0 {
-		return false, nil
-	}
-	n := 0
-	err = t.savepoint(ctx, func() (err error) { n, err = t.routeLocked(ctx, agents); return err })
-	if err == nil || pgtx.EndsAll(ctx, err) || pgtx.Retryable(err) {
-		return err == nil && n < routeBatch, err
-	}
-	cause := err
-	t.onCommit(func(s *base) {
-		s.log.Warn("wakeups were not routed with their cause, the dispatcher does it", "error", cause)
-	})
-	return false, nil
 }
 
 // lockToRoute takes the lanes, those of several agents in the order of their ids, and returns whose it got.
@@ -158,6 +134,7 @@ LIMIT $2`
 // unroutedRequest is a request to route.
 type unroutedRequest struct {
 	requestRow
+	fresh        *newRequest // it is not written yet; nil: it is stored
 	agentID      xid.ID
 	agentDeleted bool
 	window       time.Duration
@@ -205,9 +182,27 @@ func (q *unroutedRequest) key() scopeKey { return scopeKey{q.agentID, q.scope} }
 // merge is what a batch adds to one run.
 type merge struct {
 	run, workspaceID xid.ID
-	requests         []xid.ID
+	requests         []unroutedRequest
 	promote          bool
 	hops             int // most of the requests
+}
+
+func (t *tx) router() *router {
+	return &router{tx: t, scopes: map[scopeKey][]domain.ScopeRun{}, byRun: map[string]*merge{}, parked: map[string]domain.ScopeRun{},
+		touched: map[xid.ID]bool{}, orphans: map[xid.ID][]xid.ID{}}
+}
+
+// decide decides what becomes of requests, in this order.
+func (r *router) decide(ctx context.Context, requests []unroutedRequest) error {
+	if err := r.prepare(ctx, requests); err != nil {
+		return err
+	}
+	for _, request := range requests {
+		if err := r.route(ctx, request); err != nil {
+			return fmt.Errorf("route %s: %w", request.id, err)
+		}
+	}
+	return nil
 }
 
 func (r *router) prepare(ctx context.Context, requests []unroutedRequest) error {
@@ -316,6 +311,9 @@ func (r *router) add(q unroutedRequest, plan domain.CoalescePlan) {
 	run := domain.ScopeRun{ID: string(xid.New("run")), Status: domain.RunStatusQueued, ParkedReason: plan.ParkedReason, ParkedUntil: plan.ParkedUntil,
 		WakeClass: q.class, RoutineID: string(q.routineID), Fingerprint: pgtx.OrZero(q.fingerprint), RequestedAt: requestedAt}
 	r.runs = append(r.runs, newRun{unroutedRequest: q, run: run})
+	if q.fresh != nil {
+		q.fresh.runID = xid.ID(run.ID)
+	}
 	r.scopes[q.key()] = append(r.scopes[q.key()], run)
 	r.touched[q.agentID] = r.touched[q.agentID] || plan.ParkedReason == ""
 }
@@ -336,7 +334,10 @@ func (r *router) join(q unroutedRequest, plan domain.CoalescePlan) {
 		r.byRun[plan.RunID] = m
 		r.merges = append(r.merges, m)
 	}
-	m.requests = append(m.requests, q.id)
+	m.requests = append(m.requests, q)
+	if q.fresh != nil {
+		q.fresh.runID, q.fresh.merged = m.run, true
+	}
 	m.promote = m.promote || plan.Promote
 	m.hops = max(m.hops, q.hops) // else a chain that merges into a younger run would never be stopped (SPEC S3.10)
 	if plan.Promote {

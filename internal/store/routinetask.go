@@ -2,14 +2,10 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/event"
-	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -23,7 +19,7 @@ type routineTask struct {
 }
 
 // createRoutineTasks makes the tasks of heavy fires in the hidden ROUTINE workflow, links each to its fire, whose row is there
-// already, and sends its one TASK_ASSIGNED, unrouted (SPEC S4.7). The assignees' lanes and the routines are locked, and the
+// already, and sends its one TASK_ASSIGNED (SPEC S4.7). The assignees' lanes and the routines are locked, and the
 // clock was read. A fire ends with its task, not with the request.
 func (t *tx) createRoutineTasks(ctx context.Context, by actor, list []routineTask) error {
 	if len(list) == 0 {
@@ -99,7 +95,6 @@ type madeRoutineTask struct {
 	routineTask
 	generation int
 	wake       domain.TaskWake
-	scope      string
 	details    []byte // of its line in the feed
 }
 
@@ -113,10 +108,10 @@ func (task routineTask) made(r *taskRow) (m madeRoutineTask, err error) {
 		return m, fmt.Errorf("the fire's task sent %d wakes, want 1", len(wakes))
 	}
 	details, err := encodeData(entry{agentID: task.assigneeID, taskID: task.id, data: map[string]any{"created": true}}.details())
-	return madeRoutineTask{task, generation, wakes[0], domain.WakeScope(wakes[0].Source, string(task.id)), details}, err
+	return madeRoutineTask{task, generation, wakes[0], details}, err
 }
 
-// sendRoutineTasks writes the generation of each task, its line in the feed, the link from its fire, and its request.
+// sendRoutineTasks writes the generation of each task, its line in the feed and the link from its fire, and sends its request.
 func (t *tx) sendRoutineTasks(ctx context.Context, by actor, list []madeRoutineTask) error {
 	encoded, err := encodeRoutineTasks(list)
 	if err != nil {
@@ -126,8 +121,7 @@ func (t *tx) sendRoutineTasks(ctx context.Context, by actor, list []madeRoutineT
 WITH n AS MATERIALIZED (
   SELECT *
   FROM json_to_recordset($1) AS n (task text, workspace text, fire text, agent text, causation text,
-      generation int, activity text, details jsonb, request text, scope text, source text, basis text,
-      person boolean, reason text, payload jsonb, key text)),
+      generation int, activity text, details jsonb)),
 written AS (
   UPDATE tasks t
   SET wake_generation = n.generation, revision = t.revision + 1
@@ -146,41 +140,30 @@ linked AS (
   JOIN written ON written.id = n.task
   WHERE f.id = n.fire
   RETURNING f.id)
-INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_run_id, causation_id, scope,
-    source, basis, wake_class, person_waiting, reason, payload, status, recovered, resends, hops,
-    retry_count, idempotency_key)
-SELECT request, workspace, agent, task, fire, causation, scope, source, basis,
-  '` + string(domain.WakeClassEvent) + `', person, reason, payload, 'QUEUED', false, 0, 0, 0, key
-FROM n
-JOIN linked ON linked.id = n.fire
-RETURNING id, requested_at`
-	sent := map[xid.ID]time.Time{}
-	_, err = pgtx.Collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
-		var id xid.ID
-		var at time.Time
-		err = rows.Scan(&id, &at)
-		sent[id] = at
-		return struct{}{}, err
-	}, query, encoded.rows, by.kind, by.name, t.Now)
+SELECT count(*) FROM linked`
+	linked, err := pgtx.QueryOne[int](ctx, t, query, encoded, by.kind, by.name, t.Now)
+	if err == nil && linked != len(list) {
+		err = fmt.Errorf("%d of %d were linked", linked, len(list))
+	}
 	if err != nil {
-		return fmt.Errorf("send the tasks of fires: %w", err)
+		return fmt.Errorf("tell of the tasks of fires: %w", err)
 	}
-	if len(sent) != len(list) {
-		return fmt.Errorf("send the tasks of fires: %d of %d were sent", len(sent), len(list))
-	}
+	requests := make([]*newRequest, len(list))
 	for i, m := range list {
-		t.sentRoutineTask(m, encoded.requests[i], sent[encoded.requests[i]])
+		t.fed(m.workspaceID)
+		requests[i] = m.request()
 	}
-	return nil
+	return pgtx.Wrap("send the tasks of fires", t.send(ctx, requests))
 }
 
-// encodedRoutineTasks are the tasks as the statement reads them, and the ids of their requests.
-type encodedRoutineTasks struct {
-	rows     []byte
-	requests []xid.ID
+// request is the request of a task's one wake.
+func (m madeRoutineTask) request() *newRequest {
+	return &newRequest{id: xid.New("wkp"), workspaceID: m.workspaceID, agentID: m.assigneeID, taskID: m.id, routineRunID: m.routineRunID, causationID: m.causationID,
+		scope: domain.WakeScope(m.wake.Source, string(m.id)), source: m.wake.Source, basis: &m.wake.Basis, class: domain.WakeClassEvent,
+		personWaiting: m.personWaiting, reason: m.wake.Reason, payload: m.wake.Payload, key: m.wake.Key}
 }
 
-func encodeRoutineTasks(list []madeRoutineTask) (encoded encodedRoutineTasks, err error) {
+func encodeRoutineTasks(list []madeRoutineTask) ([]byte, error) {
 	type row struct {
 		Task       xid.ID          `json:"task"`
 		Workspace  xid.ID          `json:"workspace"`
@@ -190,31 +173,12 @@ func encodeRoutineTasks(list []madeRoutineTask) (encoded encodedRoutineTasks, er
 		Generation int             `json:"generation"`
 		Activity   xid.ID          `json:"activity"`
 		Details    json.RawMessage `json:"details"`
-		Request    xid.ID          `json:"request"`
-		Scope      string          `json:"scope"`
-		Source     string          `json:"source"`
-		Basis      string          `json:"basis"`
-		Person     bool            `json:"person"`
-		Reason     string          `json:"reason"`
-		Payload    domain.Payload  `json:"payload"`
-		Key        string          `json:"key"`
 	}
 	activities := newIDs("act", len(list))
-	encoded.requests = newIDs("wkp", len(list))
 	rows := make([]row, len(list))
 	for i, m := range list {
-		rows[i] = row{m.id, m.workspaceID, m.routineRunID, m.assigneeID, m.causationID, m.generation, activities[i], m.details,
-			encoded.requests[i], m.scope, string(m.wake.Source), string(m.wake.Basis), m.personWaiting, m.wake.Reason, m.wake.Payload, m.wake.Key}
+		rows[i] = row{m.id, m.workspaceID, m.routineRunID, m.assigneeID, m.causationID, m.generation, activities[i], m.details}
 	}
-	encoded.rows, err = json.Marshal(rows)
+	encoded, err := json.Marshal(rows)
 	return encoded, pgtx.Wrap("encode the tasks of fires", err)
-}
-
-// sentRoutineTask notes what follows from a task's request once it has committed.
-func (t *tx) sentRoutineTask(m madeRoutineTask, request xid.ID, at time.Time) {
-	t.fed(m.workspaceID)
-	t.sent = append(t.sent, request)
-	t.traceWakeup(request, at, newRequest{causationID: m.causationID, agentID: m.assigneeID, workspaceID: m.workspaceID, source: m.wake.Source, reason: m.wake.Reason})
-	t.Count(func(c *metrics.Counters) { c.WakeupCreated(m.workspaceID, m.wake.Source) })
-	t.Publish(event.Event{Kind: event.Queue, WorkspaceID: m.workspaceID, ID: m.assigneeID})
 }

@@ -16,9 +16,8 @@ import (
 func (w *world) fire(trigger xid.ID) (Claimed, *Launch) {
 	w.Helper()
 	routine := one[xid.ID](w, `SELECT routine_id FROM routine_triggers WHERE id = $1`, trigger)
-	_, agentID, err := w.FireRoutine(w.Context(), FireRoutine{WorkspaceID: w.workspace, RoutineID: routine})
+	_, _, err := w.FireRoutine(w.Context(), FireRoutine{WorkspaceID: w.workspace, RoutineID: routine})
 	w.ok(err)
-	w.route(agentID)
 	claimed := w.claimOne()
 	launch := w.launch(claimed)
 	if launch == nil {

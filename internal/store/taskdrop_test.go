@@ -135,6 +135,7 @@ func TestAFireWhoseAgentWasDeletedBeforeRoutingEnds(t *testing.T) {
 	agent := w.agent("worker")
 	trigger := w.routine(agent, func(r *CreateRoutine) { r.TaskTemplate = &domain.TaskTemplate{Title: "Review"} })
 	w.makeDue(trigger)
+	w.refuse("INSERT", "runs", "true") // it is left to the dispatcher
 	_, err := w.FireDue(t.Context(), trigger)
 	w.ok(err)
 	w.sql(`UPDATE agents SET deleted_at = clock_timestamp() WHERE id = $1`, agent)

@@ -142,7 +142,7 @@ type Delivered struct {
 	Problem      string
 	RoutineRunID xid.ID
 	Status       domain.RoutineRunStatus
-	AgentID      xid.ID // to route; "": nothing was sent
+	AgentID      xid.ID // to route; "": nothing was sent, or it has its run
 }
 
 // Deliver fires a routine by a delivery that proved itself, and records the delivery, in one transaction (SPEC S4.9).
@@ -150,7 +150,11 @@ type Delivered struct {
 // same moment, in any process, are decided one after the other. When the trigger has been deleted since, the answer is
 // a user error.
 func (s *Routines) Deliver(ctx context.Context, d Delivery) (out Delivered, err error) {
-	err = s.withRoutine(ctx, d.Webhook.WorkspaceID, d.Webhook.RoutineID, func(t *tx, _ lane, r routineRow) error {
+	err = s.atRoutineIn(ctx, s.routingTx, d.Webhook.WorkspaceID, d.Webhook.RoutineID, func(t *tx, agentID xid.ID) error {
+		_, r, err := t.lockBoth(ctx, d.Webhook.RoutineID, agentID)
+		if err != nil {
+			return err
+		}
 		f := firing{tx: t, routine: r, triggerID: d.Webhook.TriggerID, source: domain.RoutineRunSourceWebhook}
 		if out, err = f.deliver(ctx, d); err != nil {
 			return err
@@ -230,7 +234,7 @@ func (f *firing) fireDelivery(ctx context.Context, d Delivery) (Delivered, error
 		return Delivered{}, err
 	}
 	out := Delivered{Outcome: domain.WebhookAccepted, RoutineRunID: xid.ID(f.facts.RoutineRunID), Status: plan.Status}
-	if plan.Request != nil {
+	if f.sentUnrouted(f.routine.assigneeID) {
 		out.AgentID = f.routine.assigneeID
 	}
 	return out, nil

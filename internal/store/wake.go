@@ -36,26 +36,18 @@ func (s *Queue) Wake(ctx context.Context, in Wake) (Made, error) {
 	return x.made, nil
 }
 
-func (t *tx) wake(ctx context.Context, in Wake) (Made, error) {
-	if err := t.checkWake(ctx, in.WorkspaceID, in.AgentID); err != nil {
-		return Made{}, err
-	}
-	key := ""
-	if in.Key != "" {
-		key = "user:" + string(in.AgentID) + ":" + in.Key
-	}
-	causation := xid.New("cau")
-	id, duplicate, err := t.insertRequest(ctx, newRequest{
-		workspaceID: in.WorkspaceID, agentID: in.AgentID, causationID: causation,
+// asRequest fills in the request of a wake, with its entry of the feed.
+func (x *waking) asRequest(ctx context.Context) {
+	q, causation := x.request, xid.New("cau")
+	*q = newRequest{id: q.id, workspaceID: x.WorkspaceID, agentID: x.AgentID, causationID: causation,
 		scope: domain.ScopeTaskless, source: domain.WakeupSourceUser, class: domain.WakeClassEvent, personWaiting: true,
-		reason: "woken by " + in.UserID, payload: &domain.UserPayload{UserID: in.UserID, Context: in.Context}, key: key,
-	})
-	if err != nil || duplicate {
-		return Made{ID: id, Replayed: duplicate}, err
+		reason: "woken by " + x.UserID, payload: &domain.UserPayload{UserID: x.UserID, Context: x.Context}}
+	if x.Key != "" {
+		q.key = "user:" + string(x.AgentID) + ":" + x.Key
 	}
-	return Made{ID: id}, t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeWakeupRequested, by: callerOr(ctx, "wakes"),
-		summary: "Somebody asked that the agent be woken.", subjectID: id, agentID: in.AgentID, causationID: causation,
-		data: map[string]any{"wakeupRequestId": id, "source": domain.WakeupSourceUser, "userId": in.UserID}})
+	q.asked = &entry{workspaceID: x.WorkspaceID, code: domain.ActivityCodeWakeupRequested, by: callerOr(x.as(ctx), "wakes"),
+		summary: "Somebody asked that the agent be woken.", subjectID: q.id, agentID: x.AgentID, causationID: causation,
+		data: map[string]any{"wakeupRequestId": q.id, "source": domain.WakeupSourceUser, "userId": x.UserID}}
 }
 
 // checkAgent refuses an agent that is not in the workspace or was deleted.
@@ -64,24 +56,6 @@ func (t *tx) checkAgent(ctx context.Context, workspaceID, agentID xid.ID, path [
 SELECT true FROM agents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`, agentID, workspaceID)
 	if err != nil {
 		return pgtx.NotFound(err, path, "agent", agentID)
-	}
-	return nil
-}
-
-// checkWake refuses a person's wake when the agent is not there, or its backlog is full (SPEC S3.10).
-func (t *tx) checkWake(ctx context.Context, workspaceID, agentID xid.ID) error {
-	const query = `
-SELECT (
-  SELECT count(*)
-  FROM (SELECT 1 FROM runs WHERE agent_id = $1 AND status = 'QUEUED' LIMIT $3) AS queued)
-FROM agents
-WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`
-	queued, err := pgtx.QueryOne[int](ctx, t, query, agentID, workspaceID, domain.MaxBacklog+1)
-	if err != nil {
-		return pgtx.NotFound(err, []string{"agentId"}, "agent", agentID)
-	}
-	if domain.Backlog(queued, domain.WakeCauseWakeAgent) != domain.BacklogAccept {
-		return domain.AsUserError([]domain.FieldError{domain.BacklogFull(queued)})
 	}
 	return nil
 }

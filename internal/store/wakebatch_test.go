@@ -48,11 +48,8 @@ func TestAFaultAfterAnyStatementOfABatchOfWakesLosesAndRepeatsNothing(t *testing
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			w := newWorld(t)
 			s, f := w.faulty()
-			step, failed := int64(1), 0
-			if size > 2 {
-				step = int64(size)/4 + 1 // each wake has the same statements
-			}
-			for n := int64(1); ; n += step {
+			failed := 0
+			for n := int64(1); ; n++ {
 				batch := w.wakings(size)
 				f.left.Store(n)
 				f.hit.Store(nil)

@@ -21,7 +21,7 @@ type Fire struct {
 	Reason      string
 }
 
-// FireRoutine fires, by hand or by the clock (SPEC S4.6).
+// FireRoutine fires, by hand or by the clock (SPEC S4.6), and routes what it sent.
 func (w *World) FireRoutine(r *Routine, byHand bool, fingerprint string) {
 	w.tick()
 	active := slices.ContainsFunc(w.Requests, func(q *Request) bool {
@@ -40,4 +40,5 @@ func (w *World) FireRoutine(r *Routine, byHand bool, fingerprint string) {
 		f.Status, f.Completed = "COALESCED", true
 	}
 	w.insert(&Request{Agent: r.Agent, Source: "ROUTINE", Scope: scope, Event: byHand, Person: byHand, Routine: r, Fingerprint: fingerprint, Fire: f})
+	w.routeAll(r.Agent) // it holds the lane
 }

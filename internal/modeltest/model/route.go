@@ -11,6 +11,13 @@ func (w *World) Ask(q *Request) {
 	w.insert(q)
 }
 
+// Wake inserts a request and routes it in one step, since nobody holds the lane.
+func (w *World) Wake(q *Request) {
+	w.tick()
+	w.insert(q)
+	w.routeAll(q.Agent)
+}
+
 func (w *World) insert(q *Request) {
 	w.inserted++
 	q.Status, q.asked, q.place = "QUEUED", w.clock, w.clock*perStep+w.inserted%perStep
@@ -20,6 +27,10 @@ func (w *World) insert(q *Request) {
 // Route turns the agent's unrouted requests into runs, oldest first (SPEC S3.2, S3.5).
 func (w *World) Route(a *Agent) {
 	w.tick()
+	w.routeAll(a)
+}
+
+func (w *World) routeAll(a *Agent) {
 	var unrouted []*Request
 	for _, q := range w.Requests {
 		if q.Agent == a && q.Status == "QUEUED" && q.Run == nil {
