@@ -118,7 +118,7 @@ func (b *fireBatch) fireAll(ctx context.Context, due []*dueTrigger) error {
 	if err != nil {
 		return err
 	}
-	if err := b.writeFires(ctx, domain.RoutineRunSourceCron, fires); err != nil {
+	if err := b.writeFires(ctx, fires); err != nil {
 		return err
 	}
 	return b.touchLastRun(ctx, b.Now, firedRoutines(fires)...)
@@ -253,12 +253,13 @@ func (b *fireBatch) decide(ctx context.Context, taken []*dueTrigger) ([]fire, er
 			marks[d.routine] = d.routine.fingerprint(nil)
 		}
 	}
-	queue := &fireQueue{}
-	if len(marks) > 0 {
-		var err error
-		if queue, err = b.readFireQueue(ctx, marks); err != nil {
-			return nil, err
-		}
+	var marked []markedRoutine
+	for r, mark := range marks {
+		marked = append(marked, markedRoutine{r, mark})
+	}
+	queue, err := b.readFireQueue(ctx, marked)
+	if err != nil {
+		return nil, err
 	}
 	var fires []fire
 	for _, d := range taken {
@@ -269,7 +270,7 @@ func (b *fireBatch) decide(ctx context.Context, taken []*dueTrigger) ([]fire, er
 			facts := queue.facts(d.routine, domain.FireFacts{TriggerID: string(d.id), Source: domain.RoutineRunSourceCron, Fingerprint: marks[d.routine], Slot: slot.Slot})
 			plan := domain.PlanFire(facts)
 			queue.note(d.routine, facts, plan)
-			fires = append(fires, fire{routine: d.routine, id: xid.ID(facts.RoutineRunID), triggerID: d.id, causationID: xid.New("cau"),
+			fires = append(fires, fire{source: domain.RoutineRunSourceCron, by: system("cron"), routine: d.routine, id: xid.ID(facts.RoutineRunID), triggerID: d.id, causationID: xid.New("cau"),
 				fingerprint: facts.Fingerprint, plan: plan, slot: slot, values: d.values[i]})
 		}
 	}

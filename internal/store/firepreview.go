@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store/pgtx"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // FirePreview is what a fire by hand would do. Plan is the zero value when it would be refused; Problems say why.
@@ -40,21 +42,25 @@ func (s *Routines) PreviewFire(ctx context.Context, in FireRoutine) (out FirePre
 }
 
 func (t *tx) previewFire(ctx context.Context, r routineRow, in FireRoutine) (out FirePreview, err error) {
-	if out.Problems, err = problemsOf(t.checkTrigger(ctx, in)); err != nil {
+	x := &fireCall{FireRoutine: in, source: domain.RoutineRunSourceManual, id: xid.New("rrn"), routine: &r}
+	b := &callBatch{tx: t}
+	if err := t.readCallTriggers(ctx, []*fireCall{x}); err != nil {
 		return out, err
 	}
-	location, err := t.zoneOfFire(ctx, r, in.TriggerID)
-	if err != nil {
+	if out.Problems, err = problemsOf(x.checkTrigger()); err != nil {
 		return out, err
+	}
+	location, err := time.LoadLocation(x.trigger.zone)
+	if err != nil {
+		return out, fmt.Errorf("read the time zone of a fire: %w", err)
 	}
 	resolved, problems := domain.ResolveVariables(r.variables, in.Variables, domain.BuiltIns(t.Now, location))
 	out.Resolved, out.Problems = resolved, append(out.Problems, problems...)
 	out.Rendered = domain.RenderFire(r.name, r.description, r.template, domain.VariableValues(resolved))
-	f := firing{tx: t, routine: r, triggerID: in.TriggerID, source: domain.RoutineRunSourceManual, provided: in.Variables}
-	if err := f.readFacts(ctx); err != nil {
+	if b.queue, err = t.readFireQueue(ctx, []markedRoutine{{&r, r.fingerprint(in.Variables)}}); err != nil {
 		return out, err
 	}
-	if plan := domain.PlanFire(f.facts); plan.Answer == domain.FireRecord {
+	if plan := domain.PlanFire(b.facts(x)); plan.Answer == domain.FireRecord {
 		out.Plan = plan
 	} else {
 		out.Problems = append(out.Problems, plan.Problem)

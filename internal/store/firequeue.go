@@ -14,9 +14,21 @@ import (
 // fireQueue is the state that fires of several routines are decided on, after their lanes' locks (SPEC S4.6). It follows
 // what is decided, so that each fire finds those before it.
 type fireQueue struct {
-	active map[xid.ID]xid.ID          // of a routine: the oldest active fire with the fingerprint asked for
-	waits  map[xid.ID]domain.FireWait // of a routine: what that fire waits for; "": nothing
-	queued map[xid.ID]int             // of an agent: queued runs, for the backlog bound
+	active map[fireMark]xid.ID          // the oldest active fire of its kind
+	waits  map[fireMark]domain.FireWait // what that fire waits for; "": nothing
+	queued map[xid.ID]int               // of an agent: queued runs, for the backlog bound
+}
+
+// fireMark is a kind of fires: those of a routine with one fingerprint.
+type fireMark struct {
+	routineID   xid.ID
+	fingerprint string
+}
+
+// markedRoutine is a routine with the fingerprint of a fire that is to be decided.
+type markedRoutine struct {
+	*routineRow
+	fingerprint string
 }
 
 // facts are those of a routine's next fire.
@@ -24,14 +36,15 @@ func (q *fireQueue) facts(r *routineRow, f domain.FireFacts) domain.FireFacts {
 	f.RoutineID, f.RoutineStatus, f.AgentGone = string(r.id), r.status, r.agentGone
 	f.Heavy, f.Policy = r.template != nil, r.policy
 	f.RoutineRunID = string(xid.New("rrn"))
-	f.ActiveRoutineRun, f.ActiveWait, f.QueuedRuns = string(q.active[r.id]), q.waits[r.id], q.queued[r.assigneeID]
+	mark := fireMark{r.id, f.Fingerprint}
+	f.ActiveRoutineRun, f.ActiveWait, f.QueuedRuns = string(q.active[mark]), q.waits[mark], q.queued[r.assigneeID]
 	return f
 }
 
 // note takes in that a fire was decided.
 func (q *fireQueue) note(r *routineRow, f domain.FireFacts, plan domain.FirePlan) {
 	f = f.Then(plan)
-	q.active[r.id], q.queued[r.assigneeID] = xid.ID(f.ActiveRoutineRun), f.QueuedRuns
+	q.active[fireMark{r.id, f.Fingerprint}], q.queued[r.assigneeID] = xid.ID(f.ActiveRoutineRun), f.QueuedRuns
 }
 
 // fireQueueQuery reads a fireQueue. A heavy fire's work is whatever is about its task: of its runs the one that is to come
@@ -45,7 +58,7 @@ WITH queued AS MATERIALIZED (
     SELECT count(*)
     FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'QUEUED' LIMIT $5) AS few) AS n
   FROM (SELECT DISTINCT unnest($1::text[])) AS a (id))
-SELECT x.routine, x.agent, queued.n, f.id, f.status = 'TASK_CREATED' OR f.task_id IS NOT NULL,
+SELECT x.routine, x.fingerprint, x.agent, queued.n, f.id, f.status = 'TASK_CREATED' OR f.task_id IS NOT NULL,
   CASE
     WHEN f.task_id IS NULL THEN coalesce(q.` + guard.Unrouted + `, false)
     ELSE k.id IS NOT NULL AND ` + guard.AwaitsRun + ` END,
@@ -80,15 +93,24 @@ ORDER BY f.started_at, f.id`
 // readFireQueue finds, for each routine with its fingerprint, the oldest fire whose work has not ended, with what it waits for,
 // and for each agent how many runs it has queued, in one statement. ALWAYS_ENQUEUE asks for no active fire, and may have a
 // thousand.
-func (t *tx) readFireQueue(ctx context.Context, fingerprints map[*routineRow]string) (*fireQueue, error) {
+func (t *tx) readFireQueue(ctx context.Context, of []markedRoutine) (*fireQueue, error) {
 	var agents, routines []xid.ID
 	var marks []string
 	var asked []bool
-	for r, mark := range fingerprints {
-		agents, routines, marks = append(agents, r.assigneeID), append(routines, r.id), append(marks, mark)
+	seen := map[fireMark]bool{}
+	for _, r := range of {
+		mark := fireMark{r.id, r.fingerprint}
+		if seen[mark] {
+			continue
+		}
+		seen[mark] = true
+		agents, routines, marks = append(agents, r.assigneeID), append(routines, r.id), append(marks, r.fingerprint)
 		asked = append(asked, r.policy != domain.ConcurrencyPolicyAlwaysEnqueue)
 	}
-	q := &fireQueue{active: map[xid.ID]xid.ID{}, waits: map[xid.ID]domain.FireWait{}, queued: map[xid.ID]int{}}
+	q := &fireQueue{active: map[fireMark]xid.ID{}, waits: map[fireMark]domain.FireWait{}, queued: map[xid.ID]int{}}
+	if len(of) == 0 {
+		return q, nil
+	}
 	_, err := pgtx.Collect(ctx, t, q.scan, fireQueueQuery, pgtx.IDs(agents), pgtx.IDs(routines), pgtx.TextArray(marks), pgtx.BoolArray(asked), domain.MaxBacklog+1, t.Now.Add(domain.StrandedGrace))
 	if err != nil {
 		return nil, fmt.Errorf("read the queue before a fire: %w", err)
@@ -100,8 +122,9 @@ func (t *tx) readFireQueue(ctx context.Context, fingerprints map[*routineRow]str
 func (q *fireQueue) scan(rows *sql.Rows) (struct{}, error) {
 	f, err := scanFire(rows)
 	q.queued[f.agent] = f.queued
-	if f.id != "" && f.work.Active() && q.active[f.routine] == "" {
-		q.active[f.routine], q.waits[f.routine] = f.id, f.work.Waits()
+	mark := fireMark{f.routine, f.fingerprint}
+	if f.id != "" && f.work.Active() && q.active[mark] == "" {
+		q.active[mark], q.waits[mark] = f.id, f.work.Waits()
 	}
 	return struct{}{}, err
 }
@@ -109,6 +132,7 @@ func (q *fireQueue) scan(rows *sql.Rows) (struct{}, error) {
 // queuedFire is a row of fireQueueQuery: a fire of a routine that has not ended, "" for none, with its work.
 type queuedFire struct {
 	routine, agent, id xid.ID
+	fingerprint        string
 	queued             int // runs of the agent
 	work               domain.FireWork
 }
@@ -116,7 +140,7 @@ type queuedFire struct {
 func scanFire(rows *sql.Rows) (f queuedFire, err error) {
 	var heavy *bool
 	w := &f.work
-	err = rows.Scan(&f.routine, &f.agent, &f.queued, &f.id, &heavy, &w.RequestUnrouted, &w.RunStatus, &w.Parked, &w.ParkedLong, &w.TaskState, &w.TaskArchived,
+	err = rows.Scan(&f.routine, &f.fingerprint, &f.agent, &f.queued, &f.id, &heavy, &w.RequestUnrouted, &w.RunStatus, &w.Parked, &w.ParkedLong, &w.TaskState, &w.TaskArchived,
 		&w.OpenBlocker, &w.OpenApproval)
 	w.Heavy = heavy != nil && *heavy
 	return f, err

@@ -15,6 +15,8 @@ import (
 
 // fire is one fire as it was decided, to be written. Its routine and the lane of the routine's agent are locked.
 type fire struct {
+	source      domain.RoutineRunSource
+	by          actor
 	routine     *routineRow
 	id          xid.ID // of the routine run
 	triggerID   xid.ID // "" for one by hand that names none
@@ -32,16 +34,15 @@ const (
 	fireBytes = 1 << 20
 )
 
-// writeFires writes fires of one source: their routine runs, their lines in the feed and, unless the policy drops them, their
+// writeFires writes fires: their routine runs, their lines in the feed and, unless the policy drops them, their
 // requests or tasks. It skips those whose slot or delivery has fired already (SPEC S3.3, C49).
-func (t *tx) writeFires(ctx context.Context, source domain.RoutineRunSource, fires []fire) error {
-	by := fireActor(ctx, source)
+func (t *tx) writeFires(ctx context.Context, fires []fire) error {
 	for len(fires) > 0 {
 		rows, n, err := encodeFires(fires)
 		if err != nil {
 			return err
 		}
-		written, err := t.insertFires(ctx, source, by, rows)
+		written, err := t.insertFires(ctx, rows)
 		if err != nil {
 			return err
 		}
@@ -57,12 +58,12 @@ func (t *tx) writeFires(ctx context.Context, source domain.RoutineRunSource, fir
 			case f.plan.Request != nil:
 				requests = append(requests, f.request())
 			}
-			t.fired(source, f)
+			t.fired(f)
 		}
 		if err := t.send(ctx, requests); err != nil {
 			return fmt.Errorf("send the fires' requests: %w", err)
 		}
-		if err := t.createRoutineTasks(ctx, by, tasks); err != nil {
+		if err := t.createRoutineTasks(ctx, tasks); err != nil {
 			return fmt.Errorf("make the fires' tasks: %w", err)
 		}
 		if err := t.tellWaits(ctx, fires[:n], written); err != nil {
@@ -83,6 +84,9 @@ type fireRow struct {
 	Causation   xid.ID            `json:"causation"`
 	Routine     xid.ID            `json:"routine"`
 	Trigger     xid.ID            `json:"trigger,omitempty"`
+	Source      string            `json:"source"`
+	Kind        string            `json:"kind"`
+	Actor       string            `json:"actor"`
 	Status      string            `json:"status"`
 	Skip        string            `json:"skip,omitempty"`
 	Key         string            `json:"key,omitempty"`
@@ -101,7 +105,7 @@ type fireRow struct {
 }
 
 const fireRecord = `(id text, workspace text, causation text, routine text, trigger text,
-  status text, skip text, key text, variables jsonb, ticks int,
+  source text, kind text, actor text, status text, skip text, key text, variables jsonb, ticks int,
   since timestamptz, truncated boolean, into_id text, held_by text,
   fingerprint text, slot timestamptz, over boolean, activity text, summary text, agent text)`
 
@@ -109,7 +113,8 @@ const fireRecord = `(id text, workspace text, causation text, routine text, trig
 func (f *fire) row() fireRow {
 	r, p := f.routine, f.plan
 	row := fireRow{
-		ID: f.id, Workspace: r.workspaceID, Causation: f.causationID, Routine: r.id, Trigger: f.triggerID, Status: string(p.Status), Skip: string(p.SkipReason),
+		ID: f.id, Workspace: r.workspaceID, Causation: f.causationID, Routine: r.id, Trigger: f.triggerID, Source: string(f.source),
+		Kind: string(f.by.kind), Actor: f.by.name, Status: string(p.Status), Skip: string(p.SkipReason),
 		Key: p.Key, Variables: f.values, MissedTicks: f.slot.Missed.Ticks, MissedSince: f.slot.Missed.Since, Truncated: f.slot.Missed.Truncated,
 		Into: p.CoalescedInto, HeldBy: p.HeldBy, Fingerprint: f.fingerprint, Slot: f.slot.Slot, Over: p.Request == nil || p.Status == domain.RoutineRunStatusCoalesced,
 		Activity: xid.New("act"), Summary: "Routine " + r.name + " fired: " + strings.ToLower(string(p.Status)) + ".", Agent: r.assigneeID,
@@ -148,29 +153,29 @@ func encodeFires(fires []fire) (rows []byte, n int, err error) {
 }
 
 // insertFires inserts rows and says which routine runs are new.
-func (t *tx) insertFires(ctx context.Context, source domain.RoutineRunSource, by actor, rows []byte) (map[xid.ID]bool, error) {
+func (t *tx) insertFires(ctx context.Context, rows []byte) (map[xid.ID]bool, error) {
 	const query = `
--- $1 the fires, as JSON, $2 source, $3 now, $4 kind of actor, $5 actor
+-- $1 the fires, as JSON, $2 now
 WITH n AS MATERIALIZED (SELECT * FROM json_to_recordset($1) AS n ` + fireRecord + `),
 fire AS (
   INSERT INTO routine_runs (id, workspace_id, causation_id, routine_id, trigger_id, source, status,
       skip_reason, fire_key, variables, missed_ticks, missed_since, missed_truncated, coalesced_into_id,
       held_by_id, dispatch_fingerprint, scheduled_for, started_at, completed_at)
-  SELECT id, workspace, causation, routine, trigger, $2, status, skip, key, variables, ticks, since,
-    truncated, into_id, held_by, fingerprint, slot, $3,
-    CASE WHEN over THEN $3::timestamptz END
+  SELECT id, workspace, causation, routine, trigger, source, status, skip, key, variables, ticks, since,
+    truncated, into_id, held_by, fingerprint, slot, $2,
+    CASE WHEN over THEN $2::timestamptz END
   FROM n
   ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING -- the slot, or the delivery, has fired
   RETURNING id),
 told AS (` + activityInto + `
-  SELECT activity, workspace, '` + string(domain.ActivityCodeRoutineFired) + `', summary, $4, $5, id, agent,
+  SELECT activity, workspace, '` + string(domain.ActivityCodeRoutineFired) + `', summary, kind, actor, id, agent,
     NULL, jsonb_strip_nulls(jsonb_build_object('agent', agent, 'status', status, 'routineId', routine,
-        'triggerId', trigger, 'source', $2::text, 'reason', skip, 'heldBy', held_by,
-        'coalescedInto', into_id)), causation, $3
+        'triggerId', trigger, 'source', source, 'reason', skip, 'heldBy', held_by,
+        'coalescedInto', into_id)), causation, $2
   FROM n JOIN fire USING (id))
 -- only fires that are new come back: of the others nothing was written
 SELECT id FROM fire`
-	inserted, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, rows, source, t.Now, by.kind, by.name)
+	inserted, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], query, rows, t.Now)
 	if err != nil {
 		return nil, fmt.Errorf("insert routine runs: %w", err)
 	}
@@ -182,8 +187,8 @@ SELECT id FROM fire`
 }
 
 // fired notes what follows from a fire once it has committed.
-func (t *tx) fired(source domain.RoutineRunSource, f *fire) {
-	workspace := f.routine.workspaceID
+func (t *tx) fired(f *fire) {
+	workspace, source := f.routine.workspaceID, f.source
 	t.fed(workspace)
 	t.Count(func(c *metrics.Counters) {
 		c.RoutineRun(workspace, source, f.plan.Status, f.plan.SkipReason)
@@ -197,7 +202,7 @@ func (t *tx) fired(source domain.RoutineRunSource, f *fire) {
 // firing.
 func (f *fire) task() routineTask {
 	task := domain.RenderTask(f.routine.name, *f.routine.template, f.values, f.slot.Missed)
-	return routineTask{id: xid.New("tsk"), workspaceID: f.routine.workspaceID, routineRunID: f.id, assigneeID: f.routine.assigneeID, projectID: xid.ID(task.ProjectID),
+	return routineTask{by: f.by, id: xid.New("tsk"), workspaceID: f.routine.workspaceID, routineRunID: f.id, assigneeID: f.routine.assigneeID, projectID: xid.ID(task.ProjectID),
 		causationID: f.causationID, title: task.Title, description: task.Description, requiresApproval: task.RequiresApproval,
 		personWaiting: f.plan.Request.PersonWaiting}
 }

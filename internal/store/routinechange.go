@@ -188,23 +188,16 @@ func (r routineRow) refuseArchived() error {
 	return domain.AsUserError(problems)
 }
 
-// transactions runs a function in a transaction: inTx or routingTx.
-type transactions func(ctx context.Context, f func(*tx) error) error
-
 // atRoutine runs f in a transaction with the agent whose lane is to be locked first, and looks again when the routine was
 // given to another one meanwhile.
 func (s *Routines) atRoutine(ctx context.Context, workspaceID, routineID xid.ID, f func(t *tx, agentID xid.ID) error) error {
-	return s.atRoutineIn(ctx, s.inTx, workspaceID, routineID, f)
-}
-
-func (s *Routines) atRoutineIn(ctx context.Context, in transactions, workspaceID, routineID xid.ID, f func(t *tx, agentID xid.ID) error) error {
 	const find = `SELECT assignee_id FROM routines WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL`
 	for range pgtx.MaxTries {
 		agentID, err := pgtx.QueryOne[xid.ID](ctx, s.db, find, routineID, workspaceID)
 		if err != nil {
 			return pgtx.NotFound(err, []string{"routineId"}, "routine", routineID)
 		}
-		if err := in(ctx, func(t *tx) error { return f(t, agentID) }); !errors.Is(err, errMoved) {
+		if err := s.inTx(ctx, func(t *tx) error { return f(t, agentID) }); !errors.Is(err, errMoved) {
 			return err
 		}
 	}
@@ -224,12 +217,7 @@ func (s *Routines) withRoutine(ctx context.Context, workspaceID, routineID xid.I
 
 // withRoutineOnce is withRoutine for a mutation with an idempotency key, which is taken first.
 func (s *Routines) withRoutineOnce(ctx context.Context, workspaceID, routineID xid.ID, mutation string, k Idempotency, made *Made, f func(*tx, lane, routineRow) (Made, error)) error {
-	return s.onceAtRoutine(ctx, s.inTx, workspaceID, routineID, mutation, k, made, f)
-}
-
-func (s *Routines) onceAtRoutine(ctx context.Context, in transactions, workspaceID, routineID xid.ID, mutation string, k Idempotency, made *Made,
-	f func(*tx, lane, routineRow) (Made, error)) error {
-	return s.atRoutineIn(ctx, in, workspaceID, routineID, func(t *tx, agentID xid.ID) (err error) {
+	return s.atRoutine(ctx, workspaceID, routineID, func(t *tx, agentID xid.ID) (err error) {
 		*made, err = t.idempotent(ctx, workspaceID, mutation, k, func() (Made, error) {
 			l, r, err := t.lockBoth(ctx, routineID, agentID)
 			if err != nil {

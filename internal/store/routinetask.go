@@ -12,6 +12,7 @@ import (
 
 // routineTask is the task of a heavy fire. Title and description are rendered, within the bounds of any task's.
 type routineTask struct {
+	by                                                                actor
 	id, workspaceID, routineRunID, assigneeID, projectID, causationID xid.ID
 	title, description                                                string
 	requiresApproval                                                  bool
@@ -21,7 +22,7 @@ type routineTask struct {
 // createRoutineTasks makes the tasks of heavy fires in the hidden ROUTINE workflow, links each to its fire, whose row is there
 // already, and sends its one TASK_ASSIGNED (SPEC S4.7). The assignees' lanes and the routines are locked, and the
 // clock was read. A fire ends with its task, not with the request.
-func (t *tx) createRoutineTasks(ctx context.Context, by actor, list []routineTask) error {
+func (t *tx) createRoutineTasks(ctx context.Context, list []routineTask) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -42,7 +43,7 @@ func (t *tx) createRoutineTasks(ctx context.Context, by actor, list []routineTas
 			return err
 		}
 	}
-	return t.sendRoutineTasks(ctx, by, made)
+	return t.sendRoutineTasks(ctx, made)
 }
 
 // insertRoutineTasks writes the tasks into the first step of their workspace's workflow of routines. A project that is gone is
@@ -112,7 +113,7 @@ func (task routineTask) made(r *taskRow) (m madeRoutineTask, err error) {
 }
 
 // sendRoutineTasks writes the generation of each task, its line in the feed and the link from its fire, and sends its request.
-func (t *tx) sendRoutineTasks(ctx context.Context, by actor, list []madeRoutineTask) error {
+func (t *tx) sendRoutineTasks(ctx context.Context, list []madeRoutineTask) error {
 	encoded, err := encodeRoutineTasks(list)
 	if err != nil {
 		return err
@@ -121,7 +122,7 @@ func (t *tx) sendRoutineTasks(ctx context.Context, by actor, list []madeRoutineT
 WITH n AS MATERIALIZED (
   SELECT *
   FROM json_to_recordset($1) AS n (task text, workspace text, fire text, agent text, causation text,
-      generation int, activity text, details jsonb)),
+      generation int, activity text, details jsonb, kind text, actor text)),
 written AS (
   UPDATE tasks t
   SET wake_generation = n.generation, revision = t.revision + 1
@@ -129,8 +130,8 @@ written AS (
   WHERE t.id = n.task
   RETURNING t.id),
 told AS (` + activityInto + `
-  SELECT activity, workspace, '` + string(domain.ActivityCodeTaskChanged) + `', '` + taskMade + `', $2,
-    $3, task, agent, task, details, causation, $4
+  SELECT activity, workspace, '` + string(domain.ActivityCodeTaskChanged) + `', '` + taskMade + `', kind, actor,
+    task, agent, task, details, causation, $2
   FROM n
   JOIN written ON written.id = n.task),
 linked AS (
@@ -141,7 +142,7 @@ linked AS (
   WHERE f.id = n.fire
   RETURNING f.id)
 SELECT count(*) FROM linked`
-	linked, err := pgtx.QueryOne[int](ctx, t, query, encoded, by.kind, by.name, t.Now)
+	linked, err := pgtx.QueryOne[int](ctx, t, query, encoded, t.Now)
 	if err == nil && linked != len(list) {
 		err = fmt.Errorf("%d of %d were linked", linked, len(list))
 	}
@@ -173,11 +174,13 @@ func encodeRoutineTasks(list []madeRoutineTask) ([]byte, error) {
 		Generation int             `json:"generation"`
 		Activity   xid.ID          `json:"activity"`
 		Details    json.RawMessage `json:"details"`
+		Kind       string          `json:"kind"`
+		Actor      string          `json:"actor"`
 	}
 	activities := newIDs("act", len(list))
 	rows := make([]row, len(list))
 	for i, m := range list {
-		rows[i] = row{m.id, m.workspaceID, m.routineRunID, m.assigneeID, m.causationID, m.generation, activities[i], m.details}
+		rows[i] = row{m.id, m.workspaceID, m.routineRunID, m.assigneeID, m.causationID, m.generation, activities[i], m.details, string(m.by.kind), m.by.name}
 	}
 	encoded, err := json.Marshal(rows)
 	return encoded, pgtx.Wrap("encode the tasks of fires", err)

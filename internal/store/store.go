@@ -73,7 +73,7 @@ func New(db *sql.DB, o Options) *Store {
 	most := cmp.Or(o.Together, mostTogether)
 	s := &Store{Queue: newQueue(b, most), Reads: reads.New(shown, o.Counters)}
 	s.Tasks = &Tasks{s.Queue}
-	s.Routines = &Routines{s.Tasks}
+	s.Routines = newRoutines(s.Tasks, most)
 	s.Attempts = newAttempts(s.Routines, most)
 	s.Records = &Records{Attempts: s.Attempts}
 	return s

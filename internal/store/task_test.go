@@ -690,7 +690,7 @@ VALUES ($1, $2, 'cau_1', $3, 'CRON', 'f', now(), 'RECEIVED', '{}', 0, false)`, f
 		if _, err := x.lockLane(t.Context(), a); err != nil {
 			return err
 		}
-		return x.createRoutineTasks(t.Context(), system("cron"), []routineTask{{id: task, workspaceID: w.workspace, routineRunID: fire, assigneeID: a, causationID: "cau_1", title: "Daily"}})
+		return x.createRoutineTasks(t.Context(), []routineTask{{by: system("cron"), id: task, workspaceID: w.workspace, routineRunID: fire, assigneeID: a, causationID: "cau_1", title: "Daily"}})
 	}))
 	request := one[xid.ID](w, `SELECT id FROM wakeup_requests WHERE routine_run_id = $1`, fire)
 	w.route(a)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -148,102 +149,103 @@ type Delivered struct {
 // Deliver fires a routine by a delivery that proved itself, and records the delivery, in one transaction (SPEC S4.9).
 // The rate limit, repetitions and the routine's status are decided under its agent's lane, so that deliveries at the
 // same moment, in any process, are decided one after the other. When the trigger has been deleted since, the answer is
-// a user error.
-func (s *Routines) Deliver(ctx context.Context, d Delivery) (out Delivered, err error) {
-	err = s.atRoutineIn(ctx, s.routingTx, d.Webhook.WorkspaceID, d.Webhook.RoutineID, func(t *tx, agentID xid.ID) error {
-		_, r, err := t.lockBoth(ctx, d.Webhook.RoutineID, agentID)
-		if err != nil {
-			return err
-		}
-		f := firing{tx: t, routine: r, triggerID: d.Webhook.TriggerID, source: domain.RoutineRunSourceWebhook}
-		if out, err = f.deliver(ctx, d); err != nil {
-			return err
-		}
-		return t.recordDelivery(ctx, d, out)
-	})
-	return out, pgtx.Wrap("deliver to a webhook", err)
+// a user error. Deliveries that come at once share a transaction.
+func (s *Routines) Deliver(ctx context.Context, d Delivery) (Delivered, error) {
+	x := &fireCall{FireRoutine: FireRoutine{WorkspaceID: d.Webhook.WorkspaceID, RoutineID: d.Webhook.RoutineID, TriggerID: d.Webhook.TriggerID},
+		source: domain.RoutineRunSourceWebhook, delivery: &d}
+	if err := s.call(ctx, x); err != nil {
+		return Delivered{}, pgtx.Wrap("deliver to a webhook", err)
+	}
+	x.delivered.AgentID = x.toRoute
+	return x.delivered, nil
 }
 
-func (f *firing) deliver(ctx context.Context, d Delivery) (Delivered, error) {
-	const find = `
-SELECT enabled, (
-  SELECT count(*)
-  FROM webhook_deliveries
-  WHERE trigger_id = $1 AND created_at > $2 AND outcome = ANY($3))
-FROM routine_triggers WHERE id = $1 AND deleted_at IS NULL`
-	var enabled bool
-	var recent int
-	err := pgtx.QueryRow(ctx, f, []any{&enabled, &recent}, find, f.triggerID, f.Now.Add(-domain.WebhookRateWindow), pgtx.EnumArray(domain.WebhookVerified))
+// provide takes the values that a delivery provides out of its body.
+func (x *fireCall) provide() {
+	if x.delivery != nil {
+		x.Variables, x.unfit = domain.WebhookValues(x.delivery.Body)
+	}
+}
+
+// decideDelivery decides a delivery: what is wrong with it is its outcome. It fires unless there were too many, it repeats an earlier
+// one, or the trigger, the routine's status, the backlog, the body or its values forbid it, judged in this order.
+func (b *callBatch) decideDelivery(x *fireCall) error {
+	if !x.trigger.there {
+		return domain.RefuseField([]string{"triggerId"}, domain.UserErrorCodeNotFound, "there is no trigger %s in this workspace", x.TriggerID)
+	}
+	if x.delivered = b.gate(x); x.delivered.Outcome != "" {
+		return nil
+	}
+	values, unfit, err := x.valuesOf(b.Now)
 	if err != nil {
-		return Delivered{}, pgtx.NotFound(err, []string{"triggerId"}, "trigger", f.triggerID)
+		return err
 	}
-	if recent >= domain.WebhookRateLimit {
-		return Delivered{Outcome: domain.WebhookRateLimited, Problem: "more than 60 deliveries within a minute: try again later"}, nil
+	facts := b.facts(x)
+	plan := domain.PlanFire(facts)
+	switch {
+	case plan.Answer != domain.FireRecord && plan.Problem.Code == domain.UserErrorCodeBacklogFull:
+		x.delivered = Delivered{Outcome: domain.WebhookBacklogFull, Problem: plan.Problem.Message}
+	case plan.Answer != domain.FireRecord:
+		x.delivered = Delivered{Outcome: domain.WebhookRefused, Problem: plan.Problem.Message}
+	case unfit != "":
+		x.delivered = Delivered{Outcome: domain.WebhookBadBody, Problem: unfit}
+	default:
+		b.accept(x, facts, plan, values)
+		x.delivered = Delivered{Outcome: domain.WebhookAccepted, RoutineRunID: x.id, Status: plan.Status}
 	}
-	if earlier, err := f.earlier(ctx, d); err != nil || earlier.RoutineRunID != "" {
-		return earlier, err
-	}
-	if !enabled {
-		return Delivered{Outcome: domain.WebhookRefused, Problem: "the trigger is switched off"}, nil
-	}
-	return f.fireDelivery(ctx, d)
+	b.remember(x)
+	return nil
 }
 
-// earlier finds the fire that a delivery repeats.
-func (f *firing) earlier(ctx context.Context, d Delivery) (Delivered, error) {
-	const query = `
-SELECT id, status FROM routine_runs WHERE trigger_id = $1 AND fire_key = NULLIF($2, '')
-UNION ALL
-SELECT r.id, r.status FROM webhook_deliveries d JOIN routine_runs r ON r.id = d.routine_run_id
-WHERE d.trigger_id = $1 AND d.delivery_key = NULLIF($3, '') AND d.created_at > $4
-LIMIT 1`
-	key := ""
-	if d.Key != "" {
-		key = domain.WebhookFireKey(string(f.routine.id), string(f.triggerID), d.Key)
+// gate is the outcome of a delivery that is not judged by its content; "": it is.
+func (b *callBatch) gate(x *fireCall) Delivered {
+	if x.trigger.recent+b.recent[x.TriggerID] >= domain.WebhookRateLimit {
+		return Delivered{Outcome: domain.WebhookRateLimited, Problem: "more than 60 deliveries within a minute: try again later"}
 	}
-	out := Delivered{Outcome: domain.WebhookDuplicate}
-	err := pgtx.QueryRow(ctx, f, []any{&out.RoutineRunID, &out.Status}, query, f.triggerID, key, d.Signature, f.Now.Add(-2*d.Webhook.ReplayWindow))
-	if pgtx.NoRows(err) {
-		return Delivered{}, nil
+	if x.trigger.earlier != "" {
+		b.recent[x.TriggerID]++
+		return Delivered{Outcome: domain.WebhookDuplicate, RoutineRunID: x.trigger.earlier, Status: x.trigger.status}
 	}
-	return out, pgtx.Wrap("look for an earlier delivery", err)
-}
-
-// fireDelivery fires unless the routine's status, the body, its values or the backlog forbid it, judged in this order.
-func (f *firing) fireDelivery(ctx context.Context, d Delivery) (Delivered, error) {
-	values, unfit, err := f.valuesOf(ctx, d.Body)
-	if err != nil {
-		return Delivered{}, err
-	}
-	if err := f.readFacts(ctx); err != nil {
-		return Delivered{}, err
-	}
-	f.facts.DeliveryKey = d.Key
-	plan := domain.PlanFire(f.facts)
-	if plan.Answer != domain.FireRecord {
-		out := Delivered{Outcome: domain.WebhookRefused, Problem: plan.Problem.Message}
-		if plan.Problem.Code == domain.UserErrorCodeBacklogFull {
-			out.Outcome = domain.WebhookBacklogFull
+	for _, name := range x.repeatedBy() {
+		if earlier, ok := b.seen[name]; ok {
+			b.recent[x.TriggerID]++
+			earlier.Outcome = domain.WebhookDuplicate
+			return earlier
 		}
-		return out, nil
 	}
-	if unfit != "" {
-		return Delivered{Outcome: domain.WebhookBadBody, Problem: unfit}, nil
+	if !x.trigger.enabled {
+		b.recent[x.TriggerID]++
+		return Delivered{Outcome: domain.WebhookRefused, Problem: "the trigger is switched off"}
 	}
-	if err := f.record(ctx, plan, values); err != nil {
-		return Delivered{}, err
+	return Delivered{}
+}
+
+// remember lets later deliveries of the batch find this one.
+func (b *callBatch) remember(x *fireCall) {
+	b.recent[x.TriggerID]++
+	if x.delivered.RoutineRunID == "" {
+		return
 	}
-	out := Delivered{Outcome: domain.WebhookAccepted, RoutineRunID: xid.ID(f.facts.RoutineRunID), Status: plan.Status}
-	if f.sentUnrouted(f.routine.assigneeID) {
-		out.AgentID = f.routine.assigneeID
+	for _, name := range x.repeatedBy() {
+		b.seen[name] = x.delivered
 	}
-	return out, nil
+}
+
+// repeatedBy is what a repetition of a delivery is told by, of its trigger.
+func (x *fireCall) repeatedBy() (names []string) {
+	if key := x.fireKey(); key != "" {
+		names = append(names, string(x.TriggerID)+" key "+key)
+	}
+	if x.delivery.Signature != "" {
+		names = append(names, string(x.TriggerID)+" signature "+x.delivery.Signature)
+	}
+	return names
 }
 
 // valuesOf turns a body into the fire's values; unfit says what is wrong with it (C22).
-func (f *firing) valuesOf(ctx context.Context, body []byte) (values map[string]string, unfit string, err error) {
-	if f.provided, err = domain.WebhookValues(body); err == nil {
-		values, err = f.valuesNow(ctx)
+func (x *fireCall) valuesOf(now time.Time) (values map[string]string, unfit string, err error) {
+	if err = x.unfit; err == nil {
+		values, err = x.valuesNow(now)
 	}
 	if unfit = pgtx.UserErrorText(err); unfit != "" {
 		return nil, unfit, nil
@@ -268,24 +270,50 @@ func WebhookStatus(o domain.WebhookOutcome) int {
 	return 401
 }
 
-// recordDelivery appends to a trigger's delivery log. Of those over the rate limit only one a minute is recorded.
-func (t *tx) recordDelivery(ctx context.Context, d Delivery, out Delivered) error {
+// recordDeliveries appends to the triggers' delivery logs. Of a trigger's deliveries over the rate limit only one a minute is recorded.
+func (t *tx) recordDeliveries(ctx context.Context, batch []*fireCall) error {
+	type row struct {
+		ID        xid.ID `json:"id"`
+		Workspace xid.ID `json:"workspace"`
+		Trigger   xid.ID `json:"trigger"`
+		Fire      xid.ID `json:"fire,omitempty"`
+		Status    int    `json:"status"`
+		Outcome   string `json:"outcome"`
+		Detail    string `json:"detail"`
+		Key       string `json:"key,omitempty"`
+	}
+	var rows []row
+	limited := map[xid.ID]bool{}
+	for _, x := range batch {
+		out := x.delivered
+		if x.delivery == nil || x.err != nil || out.Outcome == domain.WebhookRateLimited && limited[x.TriggerID] {
+			continue
+		}
+		limited[x.TriggerID] = limited[x.TriggerID] || out.Outcome == domain.WebhookRateLimited
+		rows = append(rows, row{xid.New("whd"), x.WorkspaceID, x.TriggerID, out.RoutineRunID, WebhookStatus(out.Outcome), string(out.Outcome), out.Problem, x.delivery.Signature})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	encoded, err := json.Marshal(rows)
+	if err != nil {
+		return fmt.Errorf("encode deliveries: %w", err)
+	}
 	const query = `
--- $1 id, $2 workspace, $3 trigger, $4 fire, $5 HTTP status, $6 outcome, $7 detail, $8 key of the delivery, $9
--- now, $10 since when one that was over the limit counts
+-- $1 the deliveries as JSON, $2 now, $3 since when one that was over the limit counts
 INSERT INTO webhook_deliveries (id, workspace_id, trigger_id, routine_run_id, status, outcome, detail,
     delivery_key, created_at)
-SELECT $1, $2, $3::text, $4::text, $5::int, $6::text, left($7::text, 1000), NULLIF($8::text, ''),
-  $9::timestamptz
+SELECT id, workspace, trigger, fire, status, outcome, left(detail, 1000), key, $2
+FROM json_to_recordset($1) AS n (id text, workspace text, trigger text, fire text, status int, outcome text,
+    detail text, key text)
 -- of those over the limit one is recorded in a while, or a flood would fill the table
-WHERE $6::text <> 'RATE_LIMITED'
+WHERE outcome <> 'RATE_LIMITED'
   OR NOT EXISTS (
     SELECT 1
-    FROM webhook_deliveries
-    WHERE trigger_id = $3::text AND outcome = 'RATE_LIMITED' AND created_at > $10)`
-	_, err := pgtx.Exec(ctx, t, query, xid.New("whd"), d.Webhook.WorkspaceID, d.Webhook.TriggerID, pgtx.Nullable(out.RoutineRunID), WebhookStatus(out.Outcome),
-		string(out.Outcome), out.Problem, d.Signature, t.Now, t.Now.Add(-domain.WebhookRateWindow))
-	return pgtx.Wrap("record the delivery", err)
+    FROM webhook_deliveries d
+    WHERE d.trigger_id = n.trigger AND d.outcome = 'RATE_LIMITED' AND d.created_at > $3)`
+	_, err = pgtx.Exec(ctx, t, query, encoded, t.Now, t.Now.Add(-domain.WebhookRateWindow))
+	return pgtx.Wrap("record deliveries", err)
 }
 
 // quietRejections is how long the feed says nothing more of a webhook that rejects.
