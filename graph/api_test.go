@@ -221,8 +221,12 @@ func (w *world) wake(agentID string) string {
 func (w *world) start() store.Attempt {
 	w.t.Helper()
 	claimed, err := w.store.Claim(w.t.Context(), store.Owner{ID: xid.New("prc"), Host: "here", BootID: "boot", PID: 1, Started: 1}, 1, time.Minute)
-	if err != nil || len(claimed) != 1 || claimed[0].Launch == nil {
+	if err != nil || len(claimed) != 1 {
 		w.t.Fatalf("claimed %v, %v", claimed, err)
+	}
+	if claimed[0].Launch == nil { // nobody said how to execute it
+		_, err := w.store.Start(w.t.Context(), claimed[0].Attempt)
+		w.ok(err)
 	}
 	return claimed[0].Attempt
 }

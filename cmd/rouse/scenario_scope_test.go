@@ -249,7 +249,7 @@ func idleDeployment(t *testing.T) {
 	var began time.Time
 	o = o.endAndStart(t, syscall.SIGTERM, func() { from, began = log.size(), time.Now() })
 	const (
-		queue     = "SELECT agent_id FROM wakeup_requests WHERE status = 'QUEUED' AND run_id IS NULL" // once in each pass of the dispatcher
+		queue     = "SELECT agent_id FROM wakeup_requests WHERE unrouted" // once in each pass of the dispatcher
 		adopted   = "office_workflow_id IS NOT NULL"
 		unstarted = "'recovery:' ||"
 	)

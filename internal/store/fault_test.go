@@ -168,11 +168,11 @@ func TestAFaultAfterAnyStatementOfAFireLeavesAllOrNothing(t *testing.T) {
 		fires  int
 	}{
 		{"a slot", nil, func(w *world, trigger xid.ID) { w.makeDue(trigger) }, fireSlot, 1},
-		{"a catch-up of five slots", nil, func(w *world, trigger xid.ID) { w.down(trigger, 4*time.Minute) }, fireSlot, 5},
-		{"a catch-up with ALWAYS_ENQUEUE", func(r *CreateRoutine) { r.ConcurrencyPolicy = domain.ConcurrencyPolicyAlwaysEnqueue }, func(w *world, trigger xid.ID) { w.down(trigger, time.Minute) }, fireSlot, 2},
+		{"a catch-up of five slots", nil, func(w *world, trigger xid.ID) { w.down(trigger, 4*time.Hour) }, fireSlot, 5},
+		{"a catch-up with ALWAYS_ENQUEUE", func(r *CreateRoutine) { r.ConcurrencyPolicy = domain.ConcurrencyPolicyAlwaysEnqueue }, func(w *world, trigger xid.ID) { w.down(trigger, time.Hour) }, fireSlot, 2},
 		{"two slots that make tasks", func(r *CreateRoutine) {
 			r.TaskTemplate, r.ConcurrencyPolicy = &domain.TaskTemplate{Title: "Review {{datetime}}"}, domain.ConcurrencyPolicyAlwaysEnqueue
-		}, func(w *world, trigger xid.ID) { w.down(trigger, time.Minute) }, fireSlot, 2},
+		}, func(w *world, trigger xid.ID) { w.down(trigger, time.Hour) }, fireSlot, 2},
 		{"a fire by hand", nil, func(*world, xid.ID) {}, func(ctx context.Context, w *world, s *Store, _ xid.ID) error {
 			_, _, err := s.FireRoutine(ctx, FireRoutine{WorkspaceID: w.workspace, RoutineID: one[xid.ID](w, `SELECT id FROM routines`)})
 			return err
@@ -284,7 +284,7 @@ func TestAFaultyCommitOfAFireOrARouteLosesAndRepeatsNothing(t *testing.T) {
 					want = 2
 				}
 				if c.due {
-					w.sql(`UPDATE routine_triggers SET next_run_at = date_trunc('minute', clock_timestamp()) - interval '1 minute'`)
+					w.sql(`UPDATE routine_triggers SET next_run_at = ` + lastSlot + ` - interval '1 hour'`)
 					want *= 2
 				}
 				s, f := w.faulty()

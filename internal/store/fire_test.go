@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ func (w *world) routine(agent xid.ID, change func(*CreateRoutine)) xid.ID {
 	w.Helper()
 	in := CreateRoutine{WorkspaceID: w.workspace, Name: "heartbeat " + string(xid.New("x")), Description: "Look around, {{date}}.", AssigneeID: agent,
 		ConcurrencyPolicy: domain.ConcurrencyPolicyCoalesceIfActive, CatchUpPolicy: domain.CatchUpPolicyEnqueueMissedWithCap, CatchUpMax: 25,
-		Triggers: []TriggerSpec{{Kind: domain.TriggerKindSchedule, Cron: "* * * * *", Enabled: true}}}
+		Triggers: []TriggerSpec{{Kind: domain.TriggerKindSchedule, Cron: w.hourly(), Enabled: true}}}
 	if change != nil {
 		change(&in)
 	}
@@ -23,18 +24,33 @@ func (w *world) routine(agent xid.ID, change func(*CreateRoutine)) xid.ID {
 	return one[xid.ID](w, `SELECT id FROM routine_triggers WHERE routine_id = $1`, made.ID)
 }
 
-// makeDue sets a trigger's cursor to this minute.
+const everyMinute = "* * * * *"
+
+// hourly is a schedule whose last slot was half an hour ago, so that no slot comes due while a test runs.
+func (w *world) hourly() string {
+	w.Helper()
+	return fmt.Sprintf("%d * * * *", one[int](w, `SELECT extract(minute FROM clock_timestamp() - interval '30 minutes')::int`))
+}
+
+// lastSlot is the newest slot of a trigger whose schedule is everyMinute or hourly, in SQL.
+const lastSlot = `
+CASE cron
+  WHEN '* * * * *' THEN date_trunc('minute', clock_timestamp())
+  ELSE date_trunc('hour', clock_timestamp() - make_interval(mins => split_part(cron, ' ', 1)::int)) + make_interval(mins => split_part(cron, ' ', 1)::int)
+END`
+
+// makeDue sets a trigger's cursor to its last slot.
 func (w *world) makeDue(trigger xid.ID) {
 	w.Helper()
-	w.sql(`UPDATE routine_triggers SET next_run_at = date_trunc('minute', clock_timestamp()) WHERE id = $1`, trigger)
+	w.sql(`UPDATE routine_triggers SET next_run_at = `+lastSlot+` WHERE id = $1`, trigger)
 	w.sql(`UPDATE routine_runs SET fire_key = fire_key || ':earlier' WHERE trigger_id = $1`, trigger)
 	w.sql(`UPDATE wakeup_requests SET idempotency_key = idempotency_key || ':earlier'`)
 }
 
-// down moves a trigger's cursor back, as if nothing had ticked for so long.
+// down moves a trigger's cursor to a slot that is older than its last one by d, as if nothing had ticked for so long.
 func (w *world) down(trigger xid.ID, d time.Duration) {
 	w.Helper()
-	w.sql(`UPDATE routine_triggers SET next_run_at = date_trunc('minute', clock_timestamp()) - make_interval(secs => $2) WHERE id = $1`, trigger, d.Seconds())
+	w.sql(`UPDATE routine_triggers SET next_run_at = `+lastSlot+` - make_interval(secs => $2) WHERE id = $1`, trigger, d.Seconds())
 }
 
 // tick does what the cron tick does: fire what is due, route what was sent.
@@ -75,6 +91,7 @@ func TestCatchUp(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			trigger := w.routine(w.agent("worker"), c.change)
+			w.sql(`UPDATE routine_triggers SET cron = $1`, everyMinute)
 			w.down(trigger, c.down)
 			w.tick()
 			if n := one[int](w, `SELECT count(*) FROM routine_runs`); n != c.fires {
@@ -289,7 +306,7 @@ func TestCreateRoutineRefusesWholeWhatItCannotFire(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := CreateRoutine{WorkspaceID: w.workspace, Name: "r", AssigneeID: agent, ConcurrencyPolicy: domain.ConcurrencyPolicyCoalesceIfActive,
-				CatchUpPolicy: domain.CatchUpPolicyEnqueueMissedWithCap, CatchUpMax: 25, Triggers: []TriggerSpec{{Kind: domain.TriggerKindSchedule, Cron: "* * * * *", Enabled: true}}}
+				CatchUpPolicy: domain.CatchUpPolicyEnqueueMissedWithCap, CatchUpMax: 25, Triggers: []TriggerSpec{{Kind: domain.TriggerKindSchedule, Cron: everyMinute, Enabled: true}}}
 			c.change(&in)
 			_, err := w.CreateRoutine(t.Context(), in)
 			wantUserError(t, err, c.code)

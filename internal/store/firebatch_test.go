@@ -27,10 +27,10 @@ func (w *world) batch(agents, each int, change func(*CreateRoutine)) (of map[xid
 	return of, triggers
 }
 
-// allDue sets every cursor to the same minute, the present one.
+// allDue sets every cursor to the same minute, its last slot.
 func (w *world) allDue() {
 	w.Helper()
-	w.sql(`UPDATE routine_triggers SET next_run_at = date_trunc('minute', clock_timestamp())`)
+	w.sql(`UPDATE routine_triggers SET next_run_at = ` + lastSlot)
 }
 
 func TestABatchFiresTheTriggersOfSeveralAgentsOnce(t *testing.T) {
@@ -88,7 +88,7 @@ func TestTwoTriggersOfARoutineInABatchSeeEachOther(t *testing.T) {
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newWorld(t)
-			every := TriggerSpec{Kind: domain.TriggerKindSchedule, Cron: "* * * * *", Enabled: true}
+			every := TriggerSpec{Kind: domain.TriggerKindSchedule, Cron: w.hourly(), Enabled: true}
 			w.routineOf(w.agent("worker"), every, every)
 			w.sql(`UPDATE routines SET concurrency_policy = $1`, policy)
 			w.allDue()
@@ -151,7 +151,7 @@ func TestABatchIsBoundedHoweverMuchItCatchesUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, triggers := w.batch(2, 3, func(r *CreateRoutine) { r.CatchUpMax = 500 })
-	w.sql(`UPDATE routine_triggers SET next_run_at = date_trunc('minute', clock_timestamp()) - interval '499 minutes'`)
+	w.sql(`UPDATE routine_triggers SET next_run_at = ` + lastSlot + ` - interval '499 hours'`)
 	_, err := w.FireDue(t.Context(), triggers...)
 	w.ok(err)
 	w.wantFires(6 * 500)

@@ -151,7 +151,7 @@ func TestFiresHeldByAParkedRunAreEvidence(t *testing.T) {
 // fireByClock fires the routine as its schedule does: nobody waits.
 func (w *heavyWorld) fireByClock() (id xid.ID, status domain.RoutineRunStatus) {
 	w.Helper()
-	w.sql(`UPDATE routine_triggers SET next_run_at = date_trunc('minute', clock_timestamp())`)
+	w.sql(`UPDATE routine_triggers SET next_run_at = ` + lastSlot)
 	w.sql(`UPDATE routine_runs SET fire_key = fire_key || ':earlier'`)
 	_, err := w.FireDue(w.Context(), one[xid.ID](w.world, `SELECT id FROM routine_triggers`))
 	w.ok(err)

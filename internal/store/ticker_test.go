@@ -108,7 +108,7 @@ func TestTwoProcessesThatAreKilledFireEverySlotOfADayOnce(t *testing.T) {
 	const slots = 1440
 	db, url := pgtest.NewURL(t)
 	w := newWorldOn(t, db)
-	trigger := w.routine(w.agent("worker"), func(r *CreateRoutine) { r.CatchUpMax = domain.MaxCatchUpMax })
+	trigger := w.routine(w.agent("worker"), func(r *CreateRoutine) { r.CatchUpMax, r.Triggers[0].Cron = domain.MaxCatchUpMax, everyMinute })
 	start := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC)
 	w.sql(`UPDATE routine_triggers SET next_run_at = $2 WHERE id = $1`, trigger, start.Add(time.Minute))
 	w.simulateClock(start)
