@@ -4593,7 +4593,7 @@ func (ec *executionContext) _Query_run(ctx context.Context, field graphql.Collec
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ", "RUN"})
 				if err != nil {
 					var zeroVal *ent.Run
 					return zeroVal, err
@@ -4655,7 +4655,7 @@ func (ec *executionContext) _Query_task(ctx context.Context, field graphql.Colle
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ", "RUN"})
 				if err != nil {
 					var zeroVal *ent.Task
 					return zeroVal, err
@@ -4903,7 +4903,7 @@ func (ec *executionContext) _Query_workspace(ctx context.Context, field graphql.
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ"})
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"READ", "RUN"})
 				if err != nil {
 					var zeroVal *ent.Workspace
 					return zeroVal, err

@@ -136,11 +136,10 @@ func TestRunTokensReadOnlyTasksLinkedWithTheirOwn(t *testing.T) {
 	for name, ask := range map[string]string{
 		"a node":         `{ node(id: $task) { ... on Task { title } } }`,
 		"nodes":          `{ nodes(ids: [$foreign]) { ... on Task { title } } }`,
-		"a task":         `{ task(id: $foreign) { title comments { edges { node { body } } } } }`,
-		"its own task":   `{ task(id: $task) { title } }`,
 		"a search":       `{ workspace(id: $w) { tasks(filter: {search: "Foreign"}) { edges { node { title } } } } }`,
 		"the feed":       `{ workspace(id: $w) { activity { edges { node { summary } } } } }`,
-		"a run":          `{ run(id: $run) { assembledPrompt } }`,
+		"all runs":       `{ workspace(id: $w) { runs { edges { node { summary } } } } }`,
+		"instructions":   `{ workspace(id: $w) { agents { edges { node { instructions } } } } }`,
 		"the feed, live": `subscription { workspaceActivity(workspaceId: $w) { summary } }`,
 		"a run, live":    `subscription { runUpdated(runId: $run) { id } }`,
 		"events, live":   `subscription { runEvents(runId: $run) { __typename } }`,
@@ -170,6 +169,54 @@ func TestRunTokensReadOnlyTasksLinkedWithTheirOwn(t *testing.T) {
 		for _, name := range strings.Fields(c.hides) {
 			if strings.Contains(string(data), name) {
 				t.Errorf("%s shows %s: %s", c.mutation, name, data)
+			}
+		}
+	}
+}
+
+// An agent at work reads what its prompt tells of: its task, the tasks linked with it, its run and the workspace's agents.
+func TestRunTokensReadWhatTheirPromptTellsOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ada, ben := w.agent("Ada"), w.agent("Ben")
+	parent, foreign := w.newTask("Parent", nil).Task.ID, w.newTask("Foreign", map[string]any{"description": "secret plans"}).Task.ID
+	blocker := w.newTask("Blocker", map[string]any{"description": "how it was unblocked"}).Task.ID
+	task := w.newTask("Work", map[string]any{"parentId": parent, "assigneeId": ada, "blockedByIds": []string{blocker}}).Task.ID
+	child := w.newTask("Child", map[string]any{"parentId": task, "blockedByIds": []string{foreign}}).Task.ID
+	w.must("commentOnTask", "", map[string]any{"taskId": task, "body": "of interest"})
+	w.must("requestApproval", "", map[string]any{"taskId": task, "requestedByAgentId": ben, "note": "may it go out?"})
+	w.must("moveTask", "", map[string]any{"taskId": blocker, "to": "DONE"})
+	attempt := w.start()
+	w.must("assignTask", "", map[string]any{"taskId": foreign, "assigneeId": ben})
+	other := w.start()
+	ids := strings.NewReplacer("$w", strconv.Quote(w.workspace), "$task", strconv.Quote(task), "$parent", strconv.Quote(parent), "$child", strconv.Quote(child),
+		"$blocker", strconv.Quote(blocker), "$foreign", strconv.Quote(foreign), "$run", strconv.Quote(string(attempt.RunID)), "$other", strconv.Quote(string(other.RunID)))
+	as := w.As(auth.Principal{Kind: auth.KindRun, WorkspaceID: xid.ID(w.workspace), AgentID: xid.ID(ada), TaskID: xid.ID(task), RunID: attempt.RunID, Attempt: attempt.Number})
+	for name, c := range map[string]struct{ ask, names, hides string }{
+		"its task, whole": {`{ task(id: $task) { title state comments { edges { node { body } } } approvals { edges { node { question } } } runs { edges { node { id } } }
+			parent { title } children { edges { node { title } } } blockedBy { edges { node { title description } } } } }`,
+			"Work interest out? Parent Child Blocker unblocked " + string(attempt.RunID), "Foreign"},
+		"its parent":                           {`{ task(id: $parent) { title } }`, "Parent", ""},
+		"its child, without the one's blocker": {`{ task(id: $child) { title blockedBy { edges { node { title } } } } }`, "Child", "Foreign"},
+		"the blocker that it had":              {`{ task(id: $blocker) { title description } }`, "Blocker unblocked", ""},
+		"no other task":                        {`{ task(id: $foreign) { title description } }`, `{"task":null}`, "Foreign"},
+		"its run":                              {`{ run(id: $run) { assembledPrompt wakeupRequests { edges { node { payload { __typename } } } } } }`, "Work TaskWakeup", ""},
+		"no other run":                         {`{ run(id: $other) { assembledPrompt } }`, `{"run":null}`, "secret"},
+		"the workspace's agents":               {`{ workspace { name agents { edges { node { id name role status } } } } }`, "Ada Ben WORKER WORKING " + ben, ""},
+		"no runs of others about its task":     {`{ task(id: $task) { runs { edges { node { id agent { name } } } } } }`, "Ada", "Ben " + string(other.RunID)},
+	} {
+		data, errs := as.Try(t.Context(), ids.Replace(c.ask), nil)
+		if len(errs) > 0 {
+			t.Errorf("%s: %v", name, errs)
+		}
+		for _, want := range strings.Fields(c.names) {
+			if !strings.Contains(string(data), want) {
+				t.Errorf("%s: %s is missing in %s", name, want, data)
+			}
+		}
+		for _, not := range strings.Fields(c.hides) {
+			if strings.Contains(string(data), not) {
+				t.Errorf("%s: %s is in %s", name, not, data)
 			}
 		}
 	}

@@ -36,8 +36,8 @@ func (r *Resolver) requires(ctx context.Context, object any, next graphql.Resolv
 	case caller.AllowsAny(scopes...):
 		return next(ctx)
 	case caller.Kind == auth.KindRun && extensions == nil:
-		return nil, &Error{Code: CodeForbidden, Message: "a run's token may not do this: by it an agent comments, moves its task, makes subtasks, asks for and gives approvals, and reports; " +
-			"what it has to know is in its prompt"}
+		return nil, &Error{Code: CodeForbidden, Message: "a run's token may not do this: by it an agent reads its task, its run and the names of the workspace's agents, comments, " +
+			"moves its task, makes subtasks, asks for and gives approvals, and reports"}
 	case caller.Kind == auth.KindRun:
 		return nil, &Error{Code: CodeForbidden, Extensions: extensions, Message: fmt.Sprintf("%s needs scope %s, which no run's token has; leave it out, and ask a person to set it", what, join(scopes))}
 	case extensions != nil:

@@ -4134,8 +4134,8 @@ input RunLogFilter {
 union RunStreamItem = RunEvent | RunLogLine
 
 extend type Query {
-  "A run; null when absent or not yours."
-  run("Id." id: ID!): Run @requires(scopes: [READ])
+  "A run; null when absent or not yours. A run's token reads its own run alone."
+  run("Id." id: ID!): Run @requires(scopes: [READ, RUN])
 }
 
 extend type Mutation {
@@ -4249,7 +4249,7 @@ interface Versioned {
   comments("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): CommentConnection! @page
   "Lock holder; null while no run holds it."
   checkout: TaskCheckout
-  "Runs for it, newest first."
+  "Runs for it, newest first; for a run's token those of its agent."
   runs("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): RunConnection! @page
   "Fire that made it; null unless a routine did."
   routineRun: RoutineRun
@@ -4333,8 +4333,8 @@ input TaskFilter {
 }
 
 extend type Query {
-  "A task; null when absent or not yours."
-  task("Id." id: ID!): Task @requires(scopes: [READ])
+  "A task; null when absent or not yours. A run's token reads its own task, that one's children and parent, the blockers that it had before the run, and tasks whose approvals its agent decides."
+  task("Id." id: ID!): Task @requires(scopes: [READ, RUN])
 }
 
 extend type Mutation {
@@ -5494,8 +5494,8 @@ extend type Query {
   node("Id of the record." id: ID!): Node @requires(scopes: [READ])
   "Up to 100 records, in the order asked; null for each that is absent or not yours."
   nodes("Ids of the records." ids: [ID!]!): [Node]! @cost(weight: 1, multiplier: "ids") @requires(scopes: [READ])
-  "The workspace of the token, or the one named (development mode)."
-  workspace("Id; exclusive with slug." id: ID, "Unique short name; exclusive with id." slug: String): Workspace @requires(scopes: [READ])
+  "The workspace of the token, or the one named (development mode). A run's token reads its name, and its agents' ids, names, roles and states."
+  workspace("Id; exclusive with slug." id: ID, "Unique short name; exclusive with id." slug: String): Workspace @requires(scopes: [READ, RUN])
   "Workspaces this caller may see, oldest first."
   workspaces("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): WorkspaceConnection! @page @requires(scopes: [READ])
 }

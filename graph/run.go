@@ -6,9 +6,12 @@ import (
 	"time"
 
 	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // streamBatch is how many events, and how many log lines, a LOG stream reads at once.
@@ -24,6 +27,14 @@ func shapeFacts(x *ent.Run, activated *time.Time) domain.ShapeFacts {
 		Status: x.Status, Outcome: valueOf(x.Outcome), EndReason: valueOf(x.EndReason), SessionID: valueOf(x.SessionID),
 		RequestedAt: x.RequestedAt, ActivatedAt: activated,
 	}
+}
+
+// runByID reads a run. An agent at work reads its own by this, and no earlier one (SPEC S7.4).
+func (r *Resolver) runByID(ctx context.Context, id xid.ID) (*ent.Run, error) {
+	if caller, _ := auth.FromContext(ctx); caller.Kind == auth.KindRun && caller.RunID != id {
+		return nil, nil
+	}
+	return visible(narrowed(ctx, r.Reader.Run.Query().Where(run.ID(id))).Only(ctx))
 }
 
 // cancelRun cancels a queued run, or asks the owner of a live one to end it, and reads what became of it.

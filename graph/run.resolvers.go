@@ -12,7 +12,6 @@ import (
 
 	"entgo.io/contrib/entgql"
 	"rouse.dev/rouse/ent"
-	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
@@ -35,7 +34,7 @@ func (r *mutationResolver) RetryRun(ctx context.Context, input model.RetryRunInp
 
 // Run is the resolver for the run field.
 func (r *queryResolver) Run(ctx context.Context, id xid.ID) (*ent.Run, error) {
-	return visible(narrowed(ctx, r.Reader.Run.Query().Where(run.ID(id))).Only(ctx))
+	return r.runByID(ctx, id)
 }
 
 // TerminalShape is the resolver for the terminalShape field.

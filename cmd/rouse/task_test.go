@@ -168,10 +168,15 @@ func TestRunTokenActsOnItsOwnTaskAlone(t *testing.T) {
 	for _, refused := range []string{
 		`mutation($t: ID!) { queueRun(input: {taskId: $t}) { userErrors { code } } }`,
 		`mutation($t: ID!) { assignTask(input: {taskId: $t}) { userErrors { code } } }`,
-		`query($t: ID!) { task(id: $t) { id } }`,
+		`query($t: ID!) { node(id: $t) { id } }`,
 	} {
 		if _, body := o.post(token, refused, map[string]any{"t": task}); !strings.Contains(string(body), `FORBIDDEN`) {
 			t.Errorf("%s: %s", refused, body)
+		}
+	}
+	for id, want := range map[string]string{task: `{"task":{"title":"Mine"}}`, other: `{"task":null}`} {
+		if _, body := o.post(token, `query($t: ID!) { task(id: $t) { title } }`, map[string]any{"t": id}); !strings.Contains(string(body), want) {
+			t.Errorf("it read %s, want %s", body, want)
 		}
 	}
 	o.letGo(a)

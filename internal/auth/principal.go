@@ -41,8 +41,8 @@ type Principal struct {
 func Local() Principal { return Principal{Kind: KindLocal} }
 
 // implied lists what a token with a scope may do. The three scopes of people nest, since ADMIN can make itself any
-// token anyway and whoever acts must see what came of it. EXECUTE and RUN stand apart. A worker or an agent gets what
-// it needs in the answers of its own mutations. No person's token may report results that no worker had.
+// token anyway and whoever acts must see what came of it. EXECUTE and RUN stand apart. A worker gets what
+// it needs in the answers of its own mutations, and an agent reads what its prompt tells of. No person's token may report results that no worker had.
 var implied = map[domain.TokenScope][]domain.TokenScope{
 	domain.TokenScopeRead:    {domain.TokenScopeRead},
 	domain.TokenScopeOperate: {domain.TokenScopeOperate, domain.TokenScopeRead},
