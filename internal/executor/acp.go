@@ -191,8 +191,7 @@ func (c *conversation) judge(ctx context.Context, result Result, answered bool, 
 	case c.out.cutResult() != nil:
 		return c.out.cutResult()
 	case end.timedOut && !finished:
-		return &Failure{Code: domain.RunErrorCodeTimeout, Words: c.out.errorText(), Message: withTail(fmt.Sprintf(
-			"the agent did not answer within its timeout of %s and was ended: raise the executor's timeout if the work takes longer", l.wait()), c.out)}
+		return late("the agent did not answer", c.out, l)
 	case c.failure != nil && errors.Is(c.failure, errAgentGone) && state != nil:
 		c.failure.Words = c.out.errorText()
 		c.failure.Message = withTail(fmt.Sprintf("%s (it ended with code %d)", c.failure.Message, exitCode(state)), c.out)

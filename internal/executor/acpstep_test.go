@@ -68,7 +68,7 @@ func TestWhatIsKeptOfAnAgentsToolsAndPlansIsShort(t *testing.T) {
 	if len(talk.tools) != 1 || len(talk.plan) > maxStepText {
 		t.Errorf("%d tools, %d bytes of the plan", len(talk.tools), len(talk.plan))
 	}
-	if got := talk.known(acp.ToolCallId(long)); got.title == "" {
+	if got := talk.asked(acp.ToolCallUpdate{ToolCallId: acp.ToolCallId(long)}); got.title == "" {
 		t.Error("a tool of a long id is not known again")
 	}
 	lines := len(sink.lines)

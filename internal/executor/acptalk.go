@@ -191,15 +191,8 @@ func (c *conversation) update(p acp.SessionNotification) {
 func (c *conversation) permission(p acp.RequestPermissionRequest) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.transcript.known(p.ToolCall.ToolCallId)
-	kind, title := known.kind, known.title
-	if p.ToolCall.Kind != nil && *p.ToolCall.Kind != "" {
-		kind = *p.ToolCall.Kind
-	}
-	if p.ToolCall.Title != nil && *p.ToolCall.Title != "" {
-		title = *p.ToolCall.Title
-	}
-	id, allowed, ok := permit(c.policy, kind, p.Options)
+	asked := c.transcript.asked(p.ToolCall)
+	id, allowed, ok := permit(c.policy, asked.kind, p.Options)
 	verdict := "rejected"
 	switch {
 	case !ok:
@@ -209,8 +202,8 @@ func (c *conversation) permission(p acp.RequestPermissionRequest) (any, error) {
 	}
 	c.transcript.flush()
 	c.transcript.note(fmt.Sprintf("asks for permission: %s (%s): %s by the policy %s",
-		cmp.Or(title, string(p.ToolCall.ToolCallId)), cmp.Or(string(kind), "no kind"), verdict, c.policy))
-	c.transcript.steps.permission(string(p.ToolCall.ToolCallId), title, kind, ok && allowed, c.policy)
+		cmp.Or(asked.title, string(p.ToolCall.ToolCallId)), cmp.Or(string(asked.kind), "no kind"), verdict, c.policy))
+	c.transcript.steps.permission(string(p.ToolCall.ToolCallId), asked.title, asked.kind, ok && allowed, c.policy)
 	if !ok {
 		return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}, nil
 	}

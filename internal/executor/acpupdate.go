@@ -93,25 +93,15 @@ func (t *transcript) say(text string) {
 
 // tool writes a line when a tool is first used and when its status changes.
 func (t *transcript) tool(id acp.ToolCallId, title *string, kind *acp.ToolKind, status *acp.ToolCallStatus, at []acp.ToolCallLocation) {
-	key := brief(string(id))
-	call, known := t.tools[key]
-	before, shown := call, call.title
-	if title != nil && *title != "" {
-		call.title, shown = t.steps.short(*title, maxStepText), *title
-	}
-	if kind != nil && *kind != "" {
-		call.kind = acp.ToolKind(t.steps.short(string(*kind), maxStepWord))
-	}
-	if status != nil && *status != "" {
-		call.status = acp.ToolCallStatus(t.steps.short(string(*status), maxStepWord))
-	}
-	if len(t.tools) < maxRunLines {
-		t.tools[key] = call
-	}
-	if known && before == call {
+	before, call := t.learn(id, title, kind, status)
+	if before != nil && *before == call {
 		return
 	}
 	t.flush()
+	shown := call.title
+	if title != nil && *title != "" {
+		shown = *title
+	}
 	line := "uses a tool: " + cmp.Or(shown, string(id))
 	if call.kind != "" {
 		line += " (" + string(call.kind) + ")"
@@ -124,6 +114,36 @@ func (t *transcript) tool(id acp.ToolCallId, title *string, kind *acp.ToolKind, 
 	}
 	t.note(line)
 	t.steps.tool(id, call, at)
+}
+
+// learn takes what the agent says of a use of a tool, and keeps what it said before of the rest; before is nil for a new one.
+func (t *transcript) learn(id acp.ToolCallId, title *string, kind *acp.ToolKind, status *acp.ToolCallStatus) (before *toolCall, call toolCall) {
+	key := brief(string(id))
+	call, known := t.tools[key]
+	if known {
+		was := call
+		before = &was
+	}
+	if title != nil && *title != "" {
+		call.title = t.steps.short(*title, maxStepText)
+	}
+	if kind != nil && *kind != "" {
+		call.kind = acp.ToolKind(t.steps.short(string(*kind), maxStepWord))
+	}
+	if status != nil && *status != "" {
+		call.status = acp.ToolCallStatus(t.steps.short(string(*status), maxStepWord))
+	}
+	if len(t.tools) < maxRunLines {
+		t.tools[key] = call
+	}
+	return before, call
+}
+
+// asked is the use of a tool for which the agent asks leave. Some agents tell its title and kind only there, and not again with the
+// updates that follow.
+func (t *transcript) asked(c acp.ToolCallUpdate) toolCall {
+	_, call := t.learn(c.ToolCallId, c.Title, c.Kind, nil)
+	return call
 }
 
 // planned writes the plan when it differs from the last one.
@@ -154,9 +174,6 @@ func (t *transcript) flush() {
 	t.message.flush()
 	t.thought.flush()
 }
-
-// known is what is kept of a use of a tool.
-func (t *transcript) known(id acp.ToolCallId) toolCall { return t.tools[brief(string(id))] }
 
 // text is the agent's last message, masked.
 func (t *transcript) text() string {

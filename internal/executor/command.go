@@ -132,8 +132,7 @@ func judge(ctx context.Context, result Result, out *output, end ending, state *o
 	case out.cutResult() != nil:
 		return out.cutResult()
 	case end.timedOut:
-		return &Failure{Code: domain.RunErrorCodeTimeout, Words: out.errorText(), Message: withTail(fmt.Sprintf(
-			"the command did not end within its timeout of %s and was ended: raise the executor's timeout if the work takes longer", l.wait()), out)}
+		return late("the command did not end", out, l)
 	case state == nil || !state.Success():
 		return &Failure{Code: domain.RunErrorCodeCrash, Words: out.errorText(), Message: withTail(describeExit(state), out)}
 	}
@@ -154,6 +153,17 @@ func describeExit(state *os.ProcessState) string {
 		return fmt.Sprintf("the command was ended by signal %d (%s) and left no result", int(status.Signal()), status.Signal())
 	}
 	return fmt.Sprintf("the command exited with code %d and left no result", state.ExitCode())
+}
+
+// late is the failure of an attempt that was ended at its timeout, with what stood in its way as far as it told.
+func late(what string, out *output, l limits) *Failure {
+	message := fmt.Sprintf("%s within its timeout of %s and was ended: raise the executor's timeout if the work takes longer", what, l.wait())
+	words := out.errorText()
+	if notice := out.lastNotice(); notice != "" {
+		message += "; the last that stood in its way: " + notice
+		words = notice + "\n" + words
+	}
+	return &Failure{Code: domain.RunErrorCodeTimeout, Words: words, Message: withTail(message, out)}
 }
 
 func withTail(message string, out *output) string {

@@ -48,6 +48,7 @@ func (d *presetDialect) commandLine(req Request, o Options) (argv []string, prom
 }
 
 func (d *presetDialect) reading(out *output, mask func(string) string, named func(session string)) func(io.Reader) {
+	out.hear = d.spec.Notice
 	return func(r io.Reader) {
 		split(r, maxMessage, func(line []byte, total int64) { d.event(out, mask, named, line, total) })
 	}
@@ -74,6 +75,9 @@ func (d *presetDialect) event(out *output, mask func(string) string, named func(
 			stream = domain.LogStreamStdout
 		}
 		out.emit(stream, []byte(l.Text), int64(len(l.Text)))
+		if l.Notice {
+			out.noticed(l.Text)
+		}
 	}
 }
 
@@ -109,15 +113,12 @@ func (d *presetDialect) judge(ctx context.Context, result Result, said bool, e e
 		return nil
 	case said && domain.ReportedError(result.Object) != "":
 		return reported(domain.ReportedError(result.Object))
+	case e.how.timedOut && !report.Ended: // what it told before it was not its end
+		f := late("the command did not end", e.out, e.limits)
+		f.RetryAfter = max(0, time.Until(report.LimitedUntil))
+		return f
 	case report.Error != "":
-		f := reported(maskedText(report.Error, maxTail, e.out.mask))
-		if report.Status == http.StatusTooManyRequests {
-			f.Code = domain.RunErrorCodeRateLimited
-		}
-		if wait := time.Until(report.LimitedUntil); wait > 0 {
-			f.Code, f.RetryAfter = domain.RunErrorCodeRateLimited, wait
-		}
-		return d.refused(f, e)
+		return d.refused(failedAs(report, e.out), e)
 	case e.out.cutResult() != nil:
 		return e.out.cutResult()
 	case report.Ended && !e.how.timedOut:
@@ -125,6 +126,18 @@ func (d *presetDialect) judge(ctx context.Context, result Result, said bool, e e
 	}
 	result.Object = nil // words alone do not excuse an exit code
 	return d.refused(judge(ctx, result, e.out, e.how, e.state, e.limits), e)
+}
+
+// failedAs is the failure that the agent's events tell of.
+func failedAs(report preset.Report, out *output) *Failure {
+	f := reported(maskedText(report.Error, maxTail, out.mask))
+	if report.Status == http.StatusTooManyRequests {
+		f.Code = domain.RunErrorCodeRateLimited
+	}
+	if wait := time.Until(report.LimitedUntil); wait > 0 {
+		f.Code, f.RetryAfter = domain.RunErrorCodeRateLimited, wait
+	}
+	return f
 }
 
 // refused is the failure with its class when a provider refuses the agent's account, as the program's words, its events and its exit

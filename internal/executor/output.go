@@ -33,7 +33,10 @@ type output struct {
 	mu     sync.Mutex // makes the calls of sink one after the other
 	log    *logBudget
 	tail   tail
-	errors tail // of standard error alone
+	errors tail   // of standard error alone
+	notice string // the last that stood in the agent's way, masked
+
+	hear func(line string) string // the notice in a line of standard error, "" for none; nil: there are none
 
 	last     []byte // the last line of stdout that is not blank, when it may be a result
 	lastLong bool   // it is one but longer than maxResultLine
@@ -107,6 +110,9 @@ func (o *output) emit(stream domain.LogStream, line []byte, total int64) {
 	o.tail.keep(text)
 	if stream == domain.LogStreamStderr {
 		o.errors.keep(text)
+		if o.hear != nil {
+			o.note(o.hear(text))
+		}
 	}
 	keep, mark := o.log.take(int64(len(text)))
 	switch {
@@ -115,6 +121,26 @@ func (o *output) emit(stream domain.LogStream, line []byte, total int64) {
 	case mark:
 		o.sink.Line(domain.LogStreamSystem, o.log.allowed.CutMark()+"; what follows is read but not kept")
 	}
+}
+
+// noticed remembers what stands in the agent's way.
+func (o *output) noticed(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.note(cutText(o.mask(domain.StorableText(text)), maxTail/2))
+}
+
+// note is noticed for a masked text, when the output is locked.
+func (o *output) note(text string) {
+	if text != "" {
+		o.notice = text
+	}
+}
+
+func (o *output) lastNotice() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.notice
 }
 
 // remember keeps the line if it may be the result object.

@@ -63,7 +63,5 @@ func (messages) refuse(w http.ResponseWriter, step Step) {
 	if kind == "" {
 		kind = "api_error"
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(step.Code)
-	write(w, map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": step.Text}, "request_id": "req_1"})
+	refuseWith(w, step, map[string]any{"type": "error", "request_id": "req_1"}, map[string]any{"type": kind, "message": step.Text})
 }

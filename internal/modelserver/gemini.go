@@ -63,7 +63,5 @@ func (gemini) refuse(w http.ResponseWriter, step Step) {
 	if kind == "" {
 		kind = "INTERNAL"
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(step.Code)
-	write(w, map[string]any{"error": map[string]any{"code": step.Code, "message": step.Text, "status": kind}})
+	refuseWith(w, step, map[string]any{}, map[string]any{"code": step.Code, "message": step.Text, "status": kind})
 }

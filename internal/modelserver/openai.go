@@ -68,13 +68,7 @@ func refuseOpenAI(w http.ResponseWriter, step Step) {
 		kind = [2]string{"server_error", "server_error"}
 	}
 	refusal := map[string]any{"message": step.Text, "type": kind[0], "code": kind[1], "param": nil}
-	var given map[string]any // a refusal that is written as an object is sent as it is
-	if json.Unmarshal([]byte(step.Text), &given) == nil {
-		refusal = given
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(step.Code)
-	write(w, map[string]any{"error": refusal})
+	refuseWith(w, step, map[string]any{}, refusal)
 }
 
 // responses is OpenAI's Responses: POST /v1/responses.

@@ -187,6 +187,18 @@ func write(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // whoever has gone away needs no answer
 }
 
+// refuseWith writes a refusal as the member error of an object. One that the prompt writes as an object is sent as it is.
+func refuseWith(w http.ResponseWriter, step Step, whole, refusal map[string]any) {
+	var given map[string]any
+	if json.Unmarshal([]byte(step.Text), &given) == nil {
+		refusal = given
+	}
+	whole["error"] = refusal
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(step.Code)
+	write(w, whole)
+}
+
 // event writes one event of a stream; name "" leaves its name out.
 func event(w http.ResponseWriter, name string, v any) {
 	w.Header().Set("Content-Type", "text/event-stream")

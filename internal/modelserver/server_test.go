@@ -103,3 +103,18 @@ func TestAModelWithoutAPromptHasNothingToDo(t *testing.T) {
 		}
 	}
 }
+
+// A refusal that is written as an object is what the provider answers, in each interface.
+func TestARefusalThatIsAnObjectIsSentAsItIs(t *testing.T) {
+	const prompt = `@@status 429 {\"code\":429,\"details\":[{\"retryDelay\":\"7s\"}]}`
+	for path, body := range map[string]string{
+		"/v1/messages":                     `{"messages":[{"role":"user","content":"` + prompt + `"}]}`,
+		"/v1/chat/completions":             `{"messages":[{"role":"user","content":"` + prompt + `"}]}`,
+		"/v1/responses":                    `{"input":"` + prompt + `"}`,
+		"/v1beta/models/m:generateContent": `{"contents":[{"role":"user","parts":[{"text":"` + prompt + `"}]}]}`,
+	} {
+		if r, got := post(t, &Server{}, path, body); r.StatusCode != 429 || !strings.Contains(got, `"error":{"code":429,"details":[{"retryDelay":"7s"}]}`) {
+			t.Errorf("%s: %d %s", path, r.StatusCode, got)
+		}
+	}
+}

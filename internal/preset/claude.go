@@ -9,7 +9,10 @@ import (
 )
 
 // claude reads the events of `claude -p --output-format stream-json --verbose`.
-type claude struct{ state }
+type claude struct {
+	state
+	denied map[string]bool // the uses of tools that were shown as not allowed
+}
 
 type claudeEvent struct {
 	Type      string
@@ -36,13 +39,20 @@ type claudeEvent struct {
 	Attempt     domain.Said
 	MaxRetries  domain.Said `json:"max_retries"`
 	// Of one that tells of a use of a tool that was not allowed.
-	ToolName string `json:"tool_name"`
-	Usage    *struct {
+	claudeDenial
+	// Denials are all of them, as the result lists them. Older versions tell of them only there.
+	Denials []claudeDenial `json:"permission_denials"`
+	Usage   *struct {
 		Input    domain.Said `json:"input_tokens"`
 		Output   domain.Said `json:"output_tokens"`
 		Read     domain.Said `json:"cache_read_input_tokens"`
 		Creation domain.Said `json:"cache_creation_input_tokens"`
 	}
+}
+
+type claudeDenial struct {
+	ToolName  string `json:"tool_name"`
+	ToolUseID string `json:"tool_use_id"`
 }
 
 type claudeModelUse struct {
@@ -84,6 +94,7 @@ func (c *claude) Read(line []byte) ([]Line, bool) {
 		return c.blocks(e.content()), true
 	case "result":
 		c.end(e)
+		return c.denials(e.Denials), true
 	case "rate_limit_event":
 		c.limit(e)
 	case "system":
@@ -176,12 +187,32 @@ func (c *claude) models(raw json.RawMessage) bool {
 func (c *claude) system(e claudeEvent) []Line {
 	switch e.Subtype {
 	case "permission_denied":
-		return c.do("was not allowed to use the tool " + e.ToolName)
+		return c.denials([]claudeDenial{e.claudeDenial})
 	case "api_retry":
 	default:
 		return nil
 	}
-	return []Line{{Text: c.short(fmt.Sprintf("the model's provider refused a request (%v %s): try %v of %v follows", e.RetryStatus.Value, e.RetryError.Text, e.Attempt.Value, e.MaxRetries.Value))}}
+	return []Line{{Notice: true, Text: c.short(fmt.Sprintf("the model's provider refused a request (%v %s): try %v of %v follows", e.RetryStatus.Value, e.RetryError.Text, e.Attempt.Value, e.MaxRetries.Value))}}
+}
+
+// maxDenied bounds what is kept of denials; those beyond it may be shown twice.
+const maxDenied = 1000
+
+// denials tells of uses of tools that were not allowed, each once.
+func (c *claude) denials(list []claudeDenial) (out []Line) {
+	for _, d := range list {
+		if d.ToolName == "" || c.denied[d.ToolUseID] {
+			continue
+		}
+		if c.denied == nil {
+			c.denied = map[string]bool{}
+		}
+		if d.ToolUseID != "" && len(c.denied) < maxDenied {
+			c.denied[d.ToolUseID] = true
+		}
+		out = append(out, c.do("was not allowed to use the tool "+c.short(d.ToolName))...)
+	}
+	return out
 }
 
 // total takes the use of an older version, which tells it for each run.

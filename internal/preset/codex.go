@@ -24,8 +24,10 @@ type codexEvent struct {
 
 type codexItem struct {
 	Type, Text, Command, Status, Server, Tool, Query, Message string
-	ExitCode                                                  *int `json:"exit_code"`
+	Output                                                    string `json:"aggregated_output"`
+	ExitCode                                                  *int   `json:"exit_code"`
 	Changes                                                   []struct{ Path, Kind string }
+	Error                                                     either
 }
 
 // Read takes one line.
@@ -53,7 +55,7 @@ func (c *codex) Read(line []byte) ([]Line, bool) {
 		c.told.Ended, c.told.Error = true, e.Error.Text
 	case "error": // it may go on after one, so that the end of the turn decides
 		c.told.Error = e.Message
-		return []Line{{Text: "error: " + e.Message}}, true
+		return []Line{{Notice: true, Text: "error: " + strings.ReplaceAll(e.Message, "\n", " ")}}, true
 	case "turn.started", "item.updated":
 	default:
 		return nil, strings.HasPrefix(e.Type, "item.") || strings.HasPrefix(e.Type, "turn.")
@@ -78,19 +80,52 @@ func (c *codex) completed(i codexItem) []Line {
 	case "reasoning":
 		return c.think(i.Text)
 	case "command_execution":
-		if i.ExitCode != nil && *i.ExitCode != 0 {
-			return c.do(fmt.Sprintf("exit code %d: %s", *i.ExitCode, c.short(i.Command)))
+		return c.ran(i)
+	case "mcp_tool_call":
+		if i.Status == "failed" {
+			return c.do("the tool failed: " + i.Server + "." + i.Tool + ": " + c.short(i.Error.Text))
 		}
 	case "file_change":
-		var paths []string
-		for _, change := range i.Changes {
-			paths = append(paths, change.Kind+" "+change.Path)
-		}
-		return c.do("changes files: " + c.short(strings.Join(paths, ", ")))
+		return c.changed(i)
 	case "web_search":
 		return c.do("searches the web: " + i.Query)
 	case "error": // a warning, mostly: it says nothing about the session
 		return []Line{{Text: "error: " + strings.ReplaceAll(i.Message, "\n", " ")}}
 	}
 	return nil
+}
+
+// ran tells of a command that failed or was not allowed, with the last that it printed.
+func (c *codex) ran(i codexItem) []Line {
+	why := ""
+	switch {
+	case i.Status == "declined":
+		why = "was not allowed to run: "
+	case i.ExitCode != nil && *i.ExitCode != 0:
+		why = fmt.Sprintf("exit code %d: ", *i.ExitCode)
+	case i.Status == "failed":
+		why = "failed: "
+	default:
+		return nil
+	}
+	text := why + c.short(i.Command)
+	if printed := strings.TrimSpace(i.Output); printed != "" {
+		text += ": " + c.short(printed[strings.LastIndexByte(printed, '\n')+1:])
+	}
+	return c.do(text)
+}
+
+func (c *codex) changed(i codexItem) []Line {
+	var paths []string
+	for _, change := range i.Changes {
+		paths = append(paths, change.Kind+" "+change.Path)
+	}
+	what := "changes files: "
+	switch i.Status {
+	case "failed":
+		what = "could not change files: "
+	case "declined":
+		what = "was not allowed to change files: "
+	}
+	return c.do(what + c.short(strings.Join(paths, ", ")))
 }

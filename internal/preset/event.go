@@ -3,7 +3,10 @@ package preset
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 )
@@ -108,7 +111,8 @@ func (s *state) detail(input json.RawMessage) string {
 // either is a message that some versions write as an object and some as text.
 type either struct {
 	Text   string
-	Status int // with which the model's provider refused a request; 0 when it does not say
+	Status int       // with which the model's provider refused a request; 0 when it does not say
+	Until  time.Time // when it may be asked again, as it says in its answer's header Retry-After; zero when it does not say
 }
 
 // UnmarshalJSON takes both.
@@ -121,8 +125,9 @@ func (e *either) UnmarshalJSON(raw []byte) error {
 		Type    string
 		Message string
 		Data    struct {
-			Message    string
-			StatusCode domain.Said
+			Message         string
+			StatusCode      domain.Said
+			ResponseHeaders map[string]string
 		}
 	}
 	if json.Unmarshal(raw, &o) != nil {
@@ -133,6 +138,7 @@ func (e *either) UnmarshalJSON(raw []byte) error {
 		status, _ := n.Int64() // 0 for what is no status
 		e.Status = int(status)
 	}
+	e.Until = retryAfter(o.Data.ResponseHeaders)
 	for _, text := range []string{o.Message, o.Data.Message, o.Name, o.Type, string(raw)} {
 		if text != "" {
 			e.Text = text
@@ -140,4 +146,21 @@ func (e *either) UnmarshalJSON(raw []byte) error {
 		}
 	}
 	return nil
+}
+
+// retryAfter is the instant of a Retry-After header, in seconds from the answer's own date or as a date; zero when there is none.
+func retryAfter(headers map[string]string) time.Time {
+	value := strings.TrimSpace(headers["retry-after"])
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil && seconds > 0 {
+		from, err := http.ParseTime(headers["date"])
+		if err != nil {
+			from = time.Now()
+		}
+		return from.Add(time.Duration(seconds) * time.Second)
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }

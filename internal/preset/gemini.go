@@ -52,7 +52,7 @@ func (g *gemini) Read(line []byte) ([]Line, bool) {
 			return append(g.flush(), g.do("the tool failed: "+g.short(e.Error.Text))...), true
 		}
 	case "error":
-		return append(g.flush(), Line{Text: e.Severity + ": " + e.Message}), true
+		return append(g.flush(), Line{Notice: true, Text: strings.ReplaceAll(e.Severity+": "+e.Message, "\n", " ")}), true
 	case "result":
 		return g.end(e), true
 	default:

@@ -2,6 +2,7 @@ package preset
 
 import (
 	"encoding/json"
+	"strings"
 
 	"rouse.dev/rouse/internal/domain"
 )
@@ -56,8 +57,8 @@ func (o *opencode) Read(line []byte) ([]Line, bool) {
 		o.step(e)
 	case "error":
 		o.session(e.SessionID)
-		o.told.Error, o.told.Status = e.Error.Text, e.Error.Status
-		return []Line{{Text: "error: " + e.Error.Text}}, true
+		o.told.Ended, o.told.Error, o.told.Status, o.told.LimitedUntil = true, e.Error.Text, e.Error.Status, e.Error.Until
+		return []Line{{Notice: true, Text: "error: " + strings.ReplaceAll(e.Error.Text, "\n", " ")}}, true
 	default:
 		return nil, false
 	}

@@ -25,6 +25,7 @@ type Preset struct {
 	LoginStatus   []string          // arguments that make it tell, at no cost, whether it is logged in; none: it has no such command
 	LoginExit     int               // the exit code with which it says that it is not; 0: none
 	unknown       *regexp.Regexp    // what it says of a session that it does not know
+	notice        *regexp.Regexp    // what it writes to standard error when it tries again by itself; the group is what stands in its way
 	reader        func(state) Reader
 }
 
@@ -52,11 +53,13 @@ var presets = []Preset{
 		args:   []string{"--output-format", "stream-json"},
 		resume: []string{"--resume"}, unknown: regexp.MustCompile(`(?i)error resuming session|invalid session identifier|no previous sessions? found`),
 		Environment: map[string]string{"GEMINI_CLI_TRUST_WORKSPACE": "true"}, // else it refuses to run where nobody can be asked
+		notice:      regexp.MustCompile(`^(Attempt [0-9]+ failed .+)`),
 		LoginExit:   41, Version: []string{"--version"}, reader: func(s state) Reader { return &gemini{state: s} },
 	},
 	{
 		Name: "opencode", Program: "opencode", Documentation: "https://opencode.ai/docs/cli/",
-		args:   []string{"run", "--format", "json"},
+		args:   []string{"run", "--format", "json", "--print-logs", "--log-level", "ERROR"}, // without them it says nothing while it waits for a limit
+		notice: regexp.MustCompile(`^timestamp=\S+ level=ERROR .*\bsmall=false .*\berror\.error="((?:[^"\\]|\\.)*)"`),
 		resume: []string{"--session"}, unknown: regexp.MustCompile(`(?i)session not found|notfounderror.{0,40}session|unknown session`), Version: []string{"--version"}, reader: func(s state) Reader { return &opencode{state: s} },
 	},
 }
@@ -103,6 +106,17 @@ func (p Preset) SessionUnknown(words string) bool {
 	return p.unknown != nil && p.unknown.MatchString(words)
 }
 
+// Notice is what a line of standard error tells of a request that the program makes again by itself; "" for any other line.
+func (p Preset) Notice(line string) string {
+	if p.notice == nil {
+		return ""
+	}
+	if m := p.notice.FindStringSubmatch(line); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
 // NewReader reads the output of one launch. What its lines show in part is masked before it is cut.
 func (p Preset) NewReader(mask func(string) string) Reader { return p.reader(state{mask: mask}) }
 
@@ -116,8 +130,9 @@ type Reader interface {
 
 // Line is a line for people.
 type Line struct {
-	Said bool // the agent's words, rather than what it does
-	Text string
+	Said   bool // the agent's words, rather than what it does
+	Notice bool // something stands in the way of the work, such as a refused request that is made again
+	Text   string
 }
 
 // Report is what an agent's events say about its work.

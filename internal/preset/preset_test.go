@@ -20,7 +20,7 @@ func TestArguments(t *testing.T) {
 		{"codex", nil, "t1", "codex exec --json --skip-git-repo-check resume t1 -"},
 		{"codex", []string{"codex", "--full-auto"}, "", "codex exec --json --skip-git-repo-check --full-auto -"},
 		{"gemini", nil, "g1", "gemini --output-format stream-json --resume g1"},
-		{"opencode", nil, "--dangerous", "opencode run --format json"},
+		{"opencode", nil, "--dangerous", "opencode run --format json --print-logs --log-level ERROR"},
 		{"aider", nil, "s1", "aider --yes-always --no-pretty --no-stream --no-check-update --no-show-release-notes --no-suggest-shell-commands"},
 	} {
 		p, ok := Find(test.name)

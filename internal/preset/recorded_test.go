@@ -1,6 +1,7 @@
 package preset
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,6 +51,9 @@ func TestWhatTodaysProgramsPrint(t *testing.T) {
 		"opencode-401":      {failed: "Incorrect API key", refusal: auth, status: 401},
 		"opencode-429":      {failed: "Rate limit reached", limited: true, status: 429},
 		"gemini-first":      {text: `{"summary":"first"}`, usage: domain.AttemptUsage{InputTokens: 200, OutputTokens: 22, CostUSD: "0"}, begun: true}, // two models were asked
+		"opencode-retry":    {failed: "Rate limit reached", limited: true, status: 429},
+		"gemini-quota":      {failed: "exhausted your daily quota", limited: true, usage: domain.AttemptUsage{CostUSD: "0"}},
+		"codex-reconnect":   {failed: "unexpected status 503"},
 		"gemini-401":        {failed: "API key not valid", refusal: auth, usage: domain.AttemptUsage{CostUSD: "0"}},
 	} {
 		program, _, _ := strings.Cut(file, "-")
@@ -133,50 +137,154 @@ func TestWhatAnUnknownSessionIsCalled(t *testing.T) {
 	}
 }
 
-// What an agent was not allowed to do, and which tools failed, stands in the log, and is none of its words.
-func TestDenialsAndFailedToolsAreShown(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("testdata", "recorded", "claude-denied.jsonl"))
+// shown are the lines that are no words of the agent, of a recorded output without the lines that hold leftOut.
+func shown(t *testing.T, file, leftOut string) (lines []Line, r Report) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "recorded", file+".jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, _ := Find("claude")
-	r := p.NewReader(strings.Clone)
-	var shown []string
+	program, _, _ := strings.Cut(file, "-")
+	p, _ := Find(program)
+	reader := p.NewReader(strings.Clone)
 	for line := range strings.Lines(string(raw)) {
-		lines, ok := r.Read([]byte(line))
-		if !ok {
-			t.Errorf("not read: %s", line)
+		if leftOut != "" && strings.Contains(line, leftOut) {
+			continue
 		}
-		for _, l := range lines {
+		read, ok := reader.Read([]byte(line))
+		if !ok && !strings.Contains(line, "auto-rejecting") {
+			t.Errorf("%s: not read: %s", file, line)
+		}
+		for _, l := range read {
 			if !l.Said {
-				shown = append(shown, l.Text)
+				lines = append(lines, l)
 			}
 		}
 	}
-	for _, want := range []string{"was not allowed to use the tool Bash", "the tool failed: touch in "} {
-		if !slices.ContainsFunc(shown, func(s string) bool { return strings.HasPrefix(s, want) }) {
-			t.Errorf("%q is not among %q", want, shown)
+	return lines, reader.Report()
+}
+
+// What an agent was not allowed to do, and which tools failed, stands in the log once, and is none of its words.
+func TestDenialsAndFailedToolsAreShown(t *testing.T) {
+	for _, c := range []struct {
+		name, file, leftOut string
+		text                string
+		want                []string
+	}{
+		{"Claude Code", "claude-denied", "", `{"summary":"x"}`, []string{"was not allowed to use the tool Bash", "the tool failed: touch in ", "was not allowed to use the tool Read", "the tool failed: "}},
+		{"a version of it that tells of denials at the end", "claude-denied", `"permission_denied"`, `{"summary":"x"}`, []string{"was not allowed to use the tool Bash", "was not allowed to use the tool Read"}},
+		{"codex", "codex-denied", "", `{"summary":"denied"}`, []string{"exit code 1: /bin/bash -lc 'touch /etc/denied': touch: cannot touch '/etc/denied': Read-only file system"}},
+		{"Gemini CLI", "gemini-denied", "", `{"summary":"x"}`, []string{`the tool failed: Tool "run_shell_command" not found.`}},
+		{"opencode", "opencode-denied", "", "", []string{`uses a tool: read {"filePath":"/etc/hostname"}: The user rejected permission`}},
+	} {
+		lines, r := shown(t, c.file, c.leftOut)
+		for _, want := range c.want {
+			n := 0
+			for _, l := range lines {
+				if strings.HasPrefix(l.Text, want) {
+					n++
+				}
+			}
+			if n == 0 || n > 1 && strings.HasPrefix(want, "was not") {
+				t.Errorf("%s: %q is %d times among %+v", c.name, want, n, lines)
+			}
 		}
-	}
-	if r.Report().Text != `{"summary":"denied"}` {
-		t.Errorf("the last words are %q", r.Report().Text)
+		if r.Text != c.text {
+			t.Errorf("%s: the last words are %q", c.name, r.Text)
+		}
 	}
 }
 
-// Requests that the program makes again are shown, and what it writes in the model's place is not the model's word.
+// What codex tells of a command, a tool and a change of files that failed or were declined.
+func TestWhatCodexTellsOfFailures(t *testing.T) {
+	for item, want := range map[string]string{
+		`{"type":"command_execution","command":"rm x","status":"declined","exit_code":null}`:                                   "was not allowed to run: rm x",
+		`{"type":"command_execution","command":"rm x","status":"failed","aggregated_output":"one\ntwo\n"}`:                     "failed: rm x: two",
+		`{"type":"command_execution","command":"rm x","status":"completed","exit_code":0}`:                                     "",
+		`{"type":"mcp_tool_call","server":"rouse","tool":"get_task","status":"failed","error":{"message":"no such task"}}`:     "the tool failed: rouse.get_task: no such task",
+		`{"type":"mcp_tool_call","server":"rouse","tool":"get_task","status":"completed"}`:                                     "",
+		`{"type":"file_change","status":"failed","changes":[{"path":"a.go","kind":"update"}]}`:                                 "could not change files: update a.go",
+		`{"type":"file_change","status":"declined","changes":[{"path":"a.go","kind":"update"}]}`:                               "was not allowed to change files: update a.go",
+		`{"type":"file_change","status":"completed","changes":[{"path":"a.go","kind":"update"},{"path":"b.go","kind":"add"}]}`: "changes files: update a.go, add b.go",
+	} {
+		p, _ := Find("codex")
+		lines, ok := p.NewReader(strings.Clone).Read([]byte(`{"type":"item.completed","item":` + item + `}`))
+		got := ""
+		if len(lines) > 0 {
+			got = lines[0].Text
+		}
+		if !ok || got != want || len(lines) > 1 {
+			t.Errorf("%s: %t %+v, want %q", item, ok, lines, want)
+		}
+	}
+}
+
+// Requests that a program makes again are shown and noticed. What it writes in the model's place is not the model's word, and a
+// warning begins nothing.
 func TestTheRetriesOfAProgramAreShown(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("testdata", "recorded", "claude-401.jsonl"))
-	if err != nil {
-		t.Fatal(err)
+	for file, want := range map[string][]string{
+		"claude-401":      {"the model's provider refused a request (401 authentication_failed): try 1 of 1 follows"},
+		"codex-reconnect": {"error: Reconnecting... 1/2 (unexpected status 503", "error: Reconnecting... 2/2 (unexpected status 503", "error: unexpected status 503"},
+		"opencode-retry":  {"error: Rate limit reached"},
+	} {
+		lines, r := shown(t, file, "")
+		var noticed []string
+		for _, l := range lines {
+			if l.Notice {
+				noticed = append(noticed, l.Text)
+			}
+		}
+		if !slices.EqualFunc(noticed, want, strings.HasPrefix) || r.Begun {
+			t.Errorf("%s: noticed %q, want %q; begun: %t", file, noticed, want, r.Begun)
+		}
 	}
-	p, _ := Find("claude")
-	r := p.NewReader(strings.Clone)
-	var shown []Line
-	for line := range strings.Lines(string(raw)) {
-		lines, _ := r.Read([]byte(line))
-		shown = append(shown, lines...)
+}
+
+// Some programs tell of them on standard error alone.
+func TestTheRetriesThatStandardErrorTells(t *testing.T) {
+	for file, want := range map[string]string{"opencode-retry": "AI_APICallError: Rate limit reached", "gemini-retry": "Attempt 3 failed with status 503. Retrying with backoff..."} {
+		raw, err := os.ReadFile(filepath.Join("testdata", "recorded", file+".stderr"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, _, _ := strings.Cut(file, "-")
+		p, _ := Find(program)
+		last, n := "", 0
+		for line := range strings.Lines(string(raw)) {
+			if notice := p.Notice(strings.TrimSuffix(line, "\n")); notice != "" {
+				last, n = notice, n+1
+			}
+		}
+		if !strings.HasPrefix(last, want) || n < 3 || n > 4 {
+			t.Errorf("%s: %d notices, the last is %q", file, n, last)
+		}
 	}
-	if want := []Line{{Text: "the model's provider refused a request (401 authentication_failed): try 1 of 1 follows"}}; !slices.Equal(shown, want) {
-		t.Errorf("shown %+v, want %+v", shown, want)
+	for _, name := range []string{"aider", "claude", "codex"} {
+		if p, _ := Find(name); p.Notice("Attempt 1 failed with status 503.") != "" {
+			t.Errorf("%s tells of them in events", name)
+		}
+	}
+}
+
+// The provider's Retry-After stands in opencode's last event.
+func TestTheRetryAfterOfOpencode(t *testing.T) {
+	_, r := replay(t, "opencode", "opencode-retry")
+	if want := time.Date(2026, 11, 30, 19, 46, 20, 0, time.UTC); !r.LimitedUntil.Equal(want) {
+		t.Errorf("limited until %s, want %s", r.LimitedUntil, want)
+	}
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		headers map[string]string
+		want    time.Time
+	}{
+		"seconds":          {map[string]string{"retry-after": "90", "date": now.Format(http.TimeFormat)}, now.Add(90 * time.Second)},
+		"a date":           {map[string]string{"retry-after": now.Add(time.Hour).Format(http.TimeFormat)}, now.Add(time.Hour)},
+		"no header":        {map[string]string{"date": now.Format(http.TimeFormat)}, time.Time{}},
+		"words":            {map[string]string{"retry-after": "soon"}, time.Time{}},
+		"nothing to await": {map[string]string{"retry-after": "0", "date": now.Format(http.TimeFormat)}, time.Time{}},
+	} {
+		if got := retryAfter(c.headers); !got.Equal(c.want) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }
