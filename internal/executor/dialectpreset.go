@@ -115,7 +115,7 @@ func (d *presetDialect) judge(ctx context.Context, result Result, said bool, e e
 		return reported(domain.ReportedError(result.Object))
 	case e.how.timedOut && !report.Ended: // what it told before it was not its end
 		f := late("the command did not end", e.out, e.limits)
-		f.RetryAfter = max(0, time.Until(report.LimitedUntil))
+		f.RetryAfter = limitOf(report)
 		return f
 	case report.Error != "":
 		return d.refused(failedAs(report, e.out), e)
@@ -128,13 +128,18 @@ func (d *presetDialect) judge(ctx context.Context, result Result, said bool, e e
 	return d.refused(judge(ctx, result, e.out, e.how, e.state, e.limits), e)
 }
 
+// limitOf is how long the limit still holds that the agent met, as its events have it as data; 0 when they have none.
+func limitOf(report preset.Report) time.Duration {
+	return max(0, report.LimitedFor, time.Until(report.LimitedUntil))
+}
+
 // failedAs is the failure that the agent's events tell of.
 func failedAs(report preset.Report, out *output) *Failure {
 	f := reported(maskedText(report.Error, maxTail, out.mask))
 	if report.Status == http.StatusTooManyRequests {
 		f.Code = domain.RunErrorCodeRateLimited
 	}
-	if wait := time.Until(report.LimitedUntil); wait > 0 {
+	if wait := limitOf(report); wait > 0 {
 		f.Code, f.RetryAfter = domain.RunErrorCodeRateLimited, wait
 	}
 	return f

@@ -3,7 +3,6 @@ package preset
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -111,8 +110,10 @@ func (s *state) detail(input json.RawMessage) string {
 // either is a message that some versions write as an object and some as text.
 type either struct {
 	Text   string
-	Status int       // with which the model's provider refused a request; 0 when it does not say
-	Until  time.Time // when it may be asked again, as it says in its answer's header Retry-After; zero when it does not say
+	Status int // with which the model's provider refused a request; 0 when it does not say
+	// When it may be asked again, as it says in its answer's header Retry-After: after a while, or at an instant.
+	Wait  time.Duration
+	Until time.Time
 }
 
 // UnmarshalJSON takes both.
@@ -138,7 +139,7 @@ func (e *either) UnmarshalJSON(raw []byte) error {
 		status, _ := n.Int64() // 0 for what is no status
 		e.Status = int(status)
 	}
-	e.Until = retryAfter(o.Data.ResponseHeaders)
+	e.readRetryAfter(o.Data.ResponseHeaders["retry-after"])
 	for _, text := range []string{o.Message, o.Data.Message, o.Name, o.Type, string(raw)} {
 		if text != "" {
 			e.Text = text
@@ -148,19 +149,17 @@ func (e *either) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// retryAfter is the instant of a Retry-After header, in seconds from the answer's own date or as a date; zero when there is none.
-func retryAfter(headers map[string]string) time.Time {
-	value := strings.TrimSpace(headers["retry-after"])
-	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil && seconds > 0 {
-		from, err := http.ParseTime(headers["date"])
-		if err != nil {
-			from = time.Now()
-		}
-		return from.Add(time.Duration(seconds) * time.Second)
+// httpDate is the form of dates in headers; the zone is always GMT.
+const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
+
+// readRetryAfter takes the header Retry-After of a provider's answer: seconds, or a date.
+func (e *either) readRetryAfter(value string) {
+	value = strings.TrimSpace(value)
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
+		e.Wait = max(0, time.Duration(seconds)*time.Second)
+		return
 	}
-	at, err := http.ParseTime(value)
-	if err != nil {
-		return time.Time{}
+	if at, err := time.Parse(httpDate, value); err == nil {
+		e.Until = at
 	}
-	return at
 }

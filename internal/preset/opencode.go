@@ -57,7 +57,8 @@ func (o *opencode) Read(line []byte) ([]Line, bool) {
 		o.step(e)
 	case "error":
 		o.session(e.SessionID)
-		o.told.Ended, o.told.Error, o.told.Status, o.told.LimitedUntil = true, e.Error.Text, e.Error.Status, e.Error.Until
+		o.told.Ended, o.told.Error, o.told.Status = true, e.Error.Text, e.Error.Status
+		o.told.LimitedUntil, o.told.LimitedFor = e.Error.Until, e.Error.Wait
 		return []Line{{Notice: true, Text: "error: " + strings.ReplaceAll(e.Error.Text, "\n", " ")}}, true
 	default:
 		return nil, false

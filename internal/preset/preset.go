@@ -142,6 +142,7 @@ type Report struct {
 	Ended        bool                 // the event that ends the work was there
 	Text         string               // the agent's last words, as they were said; their beginning when they are long
 	Error        string               // why the work failed; "" when it did not
+	LimitedFor   time.Duration        // how long the limit holds from the end of the work on, as an event has it as data; 0 when none does
 	LimitedUntil time.Time            // when the limit ends that the agent met, as an event has it as data; zero when none does
 	Status       int                  // the status with which the model's provider refused the work, as an event has it; 0 when none does
 	Usage        *domain.AttemptUsage // nil until it was told; what cannot be read of it is not masked
