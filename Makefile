@@ -16,6 +16,8 @@ LONGEST := rouse.dev/rouse/cmd/rouse rouse.dev/rouse/internal/executor rouse.dev
 OTHERS = $(LONGEST) $(filter-out $(LONGEST) $(shell $(GO) list $(RULES)),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
 # One package more at a time than there are processors, because the tests of processes mostly wait.
 PACKAGES_AT_A_TIME ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)
+# make lint and .ci/run look at the code with go vet. To look once more, at what is compiled with -race, takes a minute of processor time.
+VET := -vet=off
 # With the race detector each process waits for a second as it ends, for races that come late. Tests start hundreds.
 RACE_OPTIONS := atexit_sleep_ms=20
 
@@ -39,7 +41,7 @@ test: test-rules test-race ## all tests: rules first, in seconds, then the rest 
 
 .PHONY: test-rules
 test-rules: ## tests that need no database
-	$(GO) test $(RULES)
+	$(GO) test $(VET) $(RULES)
 
 .PHONY: test-race
 test-race: ## the other tests, with the race detector, on a database the tests start themselves
@@ -49,7 +51,7 @@ test-race: ## the other tests, with the race detector, on a database the tests s
 	@tools/ensure-program.sh curl "the test of the documents' commands"
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector (apt-get install gcc libc6-dev brings it)" >&2
 	@echo 'testing $(words $(OTHERS)) packages; the first build takes minutes, cmd/rouse is the longest'
-	@GORACE="$(RACE_OPTIONS) $$GORACE" $(GO) test -json -p $(PACKAGES_AT_A_TIME) -timeout $(TIMEOUT) $(RACE) $(OTHERS) | awk -v total=$(words $(OTHERS)) -f tools/progress.awk
+	@GORACE="$(RACE_OPTIONS) $$GORACE" $(GO) test -json -p $(PACKAGES_AT_A_TIME) -timeout $(TIMEOUT) $(VET) $(RACE) $(OTHERS) | awk -v total=$(words $(OTHERS)) -f tools/progress.awk
 
 .PHONY: criteria
 criteria: ## print each acceptance criterion of the loop's liveness with its tests; fail on one without

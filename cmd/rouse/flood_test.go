@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -195,8 +194,11 @@ func (p *program) processorTime(t testing.TB) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond // of USER_HZ, which is 100
 }
 
-// startFlood floods a program from an account that owns nothing here, when the tests run as root.
-func startFlood(t testing.TB, p *program, seconds int, env ...string) (done <-chan string) {
+// floodSeconds is how long a flood of a test lasts: longer than a lease without a sign of life.
+const floodSeconds = 6
+
+// startFlood floods a program from an account that owns nothing here, when the tests run as root. It ends by itself, or by end.
+func startFlood(t testing.TB, p *program, seconds int, env ...string) (done <-chan string, end func()) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -228,8 +230,9 @@ func startFlood(t testing.TB, p *program, seconds int, env ...string) (done <-ch
 		_ = cmd.Wait() // it was killed, or ended by itself
 		ended <- said.String()
 	}()
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return ended
+	end = func() { _ = cmd.Process.Kill() } // it may have ended by itself
+	t.Cleanup(end)
+	return ended, end
 }
 
 // owner asks again and again, on a connection that stays, and now and then on a new one, as a command line would.
@@ -295,10 +298,10 @@ func measureFlood(t testing.TB, p *program, seconds int, env ...string) floodFig
 		return ctx
 	}
 	var f floodFigures
-	f.quietStaying, f.quietFresh = o.askFor(t, during(time.Duration(seconds)*time.Second/2))
+	f.quietStaying, f.quietFresh = o.askFor(t, during(time.Duration(seconds)*time.Second/6))
 	f.before = resident(t, p)
 	spent, began := p.processorTime(t), time.Now()
-	done := startFlood(t, p, seconds, env...)
+	done, _ := startFlood(t, p, seconds, env...)
 	f.floodStaying, f.floodFresh = o.askFor(t, during(time.Duration(seconds)*time.Second))
 	f.processor = (p.processorTime(t) - spent).Seconds() / time.Since(began).Seconds()
 	f.after = resident(t, p)
@@ -331,14 +334,11 @@ func TestAFloodWithoutATokenHarmsNobody(t *testing.T) {
 	agent := j.script("Patient", `cat >/dev/null; echo ready; until [ -e `+shop.path("over")+` ]; do sleep 0.1; done; echo '{"summary": "undisturbed"}'`)
 	run := j.wake(agent)
 	eventually(t, "the agent works", patience, func() bool { return len(j.linesOf(run, 1)) > 0 })
-	f := measureFlood(t, p, 8)
+	f := measureFlood(t, p, floodSeconds)
 	if !f.isServed() {
 		t.Errorf("the owner waited too long: %v", f)
 	}
-	most := 45.0 // MB
-	if slices.Contains(buildFlags, "-race") {
-		most *= 20 // the race detector keeps up to ten times what the program does, and gives it back late
-	}
+	const most = 45.0 // MB
 	if grown := f.after - f.before; grown > most {
 		t.Errorf("the server's memory grew by %.0f MB", grown)
 	}
@@ -347,7 +347,7 @@ func TestAFloodWithoutATokenHarmsNobody(t *testing.T) {
 	if end := j.run(run); end.Status != "FINISHED" || end.Summary != "undisturbed" || end.attempts() != "SUCCEEDED" {
 		t.Errorf("another agent's run: %+v", end)
 	}
-	startFlood(t, p, 8)
+	startFlood(t, p, floodSeconds)
 	o := owner{p, &http.Client{Timeout: patience}}
 	for range 20 { // the flood has begun
 		if _, err := o.ask(o.staying); err != nil {
@@ -367,17 +367,17 @@ func TestAFloodByAnAgentHarmsNobodyElse(t *testing.T) {
 	run := o.wake(patient)
 	eventually(t, "the other agent works", patience, func() bool { return len(o.linesOf(run, 1)) > 0 })
 	env := o.astray()
-	if f := measureFlood(t, o.program, 8, env...); !f.isServed() {
+	if f := measureFlood(t, o.program, floodSeconds, env...); !f.isServed() {
 		t.Errorf("the owner waited too long: %v", f)
 	}
-	ended := startFlood(t, o.program, 8, env...)
+	_, end := startFlood(t, o.program, floodSeconds, env...)
 	quick := o.script("Quick", `cat >/dev/null; echo '{"summary": "here"}'`)
 	woken := o.wake(quick) // looked at, as the other below, by requests that carry the token: a socket names it later, and may find the line of strangers full
 	eventually(t, "a wake during the flood ends", patience, func() bool { return o.run(woken).Status == "FINISHED" })
-	if end := o.run(woken); end.Summary != "here" {
-		t.Errorf("a wake during the flood: %+v", end)
+	if woke := o.run(woken); woke.Summary != "here" {
+		t.Errorf("a wake during the flood: %+v", woke)
 	}
-	<-ended
+	end()
 	o.touch(t, "over")
 	eventually(t, "the other agent's run ends", patience, func() bool { return o.run(run).Status == "FINISHED" })
 	if end := o.run(run); end.Status != "FINISHED" || end.Summary != "undisturbed" || end.attempts() != "SUCCEEDED" {

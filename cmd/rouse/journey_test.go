@@ -202,6 +202,7 @@ func databaseOf(t testing.TB, dataDir string) (address string, env []string) {
 // TestProgramFromWakeToEnd is the main job, seen from outside, on the built program.
 func TestProgramFromWakeToEnd(t *testing.T) {
 	t.Parallel()
+	underRaceDetector(t)
 	data := pgtest.Folder(t)
 	p := start(t, data, nil)
 	j := newJourney(p)

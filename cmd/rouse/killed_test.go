@@ -78,6 +78,7 @@ var torn = map[string]string{
 // A server is killed while it pauses and resumes an agent with a long queue. Afterwards all is done, once.
 func TestKilledWhileAnAgentIsPaused(t *testing.T) {
 	t.Parallel()
+	underRaceDetector(t)
 	times, queued := kills()
 	o := openOffice(t)
 	a := o.agent("echo", map[string]any{"echo": map[string]any{}})

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,15 +27,53 @@ import (
 	"rouse.dev/rouse/internal/together"
 )
 
-// binary is the built program.
+// binary is the built program, without the race detector: with it a start takes eight times the processor time, and tests start
+// hundreds. What is concurrent in the program's packages is watched in their own tests; underRaceDetector is for the whole of it.
 var binary string
 
 // A program that is built with the race detector waits for a second when it ends, for races that are found at that moment. Each of
 // hundreds would; this is enough for one that has nothing left to do.
 const raceVariable, raceExit = "GORACE", "atexit_sleep_ms=20"
 
-// buildFlags are what it is built with.
-var buildFlags []string
+// raced says that these tests are watched by the race detector.
+var raced bool
+
+// watched is the program with the race detector, built when the first test asks for it; watchedTests are those that did.
+var (
+	watched      = sync.OnceValues(func() (string, error) { return build(binary+"-watched", "-race") })
+	watchedTests sync.Map
+)
+
+// underRaceDetector lets the race detector watch the programs that t itself starts, if it watches the tests. It is for tests in
+// which much happens at once in one program; those that subtests of t start are not watched.
+func underRaceDetector(t testing.TB) {
+	t.Helper()
+	if raced {
+		watchedTests.Store(t.Name(), true)
+	}
+}
+
+// programFor is the program that a test starts.
+func programFor(t testing.TB) string {
+	t.Helper()
+	if _, ok := watchedTests.Load(t.Name()); !ok {
+		return binary
+	}
+	path, err := watched()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// build builds the program, without what only a debugger reads.
+func build(path string, flags ...string) (string, error) {
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-ldflags=-s -w", "-o", path}, flags, []string{"."})...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the program: %w\n%s", err, out)
+	}
+	return path, nil
+}
 
 func TestMain(m *testing.M) {
 	forkchain.Enter()
@@ -65,11 +104,8 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is left of it is in the way of nobody
-	binary = filepath.Join(dir, "rouse")
-	build := exec.Command("go", append(append([]string{"build"}, buildFlags...), "-o", binary, ".")...)
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "build the program:", err)
+	if binary, err = build(filepath.Join(dir, "rouse")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	if err := together.Run(atATime); err != nil {
@@ -163,7 +199,7 @@ func tokenIn(t testing.TB, dataDir string) string {
 // launch starts the program with arguments; it is killed, if it still runs, when the test is over.
 func launch(t testing.TB, env []string, args ...string) *program {
 	t.Helper()
-	return launchIt(t, exec.Command(binary, args...), env)
+	return launchIt(t, exec.Command(programFor(t), args...), env)
 }
 
 // launchIt is launch for a command that ends in the program.

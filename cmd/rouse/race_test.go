@@ -2,4 +2,4 @@
 
 package main
 
-func init() { buildFlags = append(buildFlags, "-race") } // the program under test is watched, too
+func init() { raced = true }

@@ -10,6 +10,7 @@ import (
 // or looks at a whole deployment has a program of its own. They mostly wait, so they are played side by side.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
+	underRaceDetector(t)
 	shared := openOffice(t)
 	within := func(play func(o office)) func(*testing.T) {
 		return func(t *testing.T) { play(shared.another(t)) }

@@ -15,6 +15,7 @@ import (
 // saw in ROUSE_WAKE_REASON and in its prompt.
 func TestSourcesByTheirRealCause(t *testing.T) {
 	t.Parallel()
+	underRaceDetector(t)
 	o := openOffice(t)
 	a, coordinator := o.worker("worker"), o.coordinator("lead")
 	o.answers(a, map[string]any{"type": "request_approval", "question": "May I merge?"})

@@ -55,6 +55,7 @@ func fixedAddress(t *testing.T) string {
 
 func TestProgramWithWorkersElsewhere(t *testing.T) {
 	t.Parallel()
+	underRaceDetector(t)
 	data, address := newWorkshop(t).dir, fixedAddress(t)
 	p := start(t, data, nil, "--addr", address)
 	j := newJourney(p)
