@@ -106,6 +106,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
+	case model.WakeSelfPayload:
+		return ec._WakeSelfPayload(ctx, sel, &obj)
+	case *model.WakeSelfPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._WakeSelfPayload(ctx, sel, obj)
 	case model.WakeAgentPayload:
 		return ec._WakeAgentPayload(ctx, sel, &obj)
 	case *model.WakeAgentPayload:
@@ -302,6 +309,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._PauseAgentPayload(ctx, sel, obj)
+	case model.NoteProgressPayload:
+		return ec._NoteProgressPayload(ctx, sel, &obj)
+	case *model.NoteProgressPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._NoteProgressPayload(ctx, sel, obj)
 	case model.MoveTaskPayload:
 		return ec._MoveTaskPayload(ctx, sel, &obj)
 	case *model.MoveTaskPayload:

@@ -117,6 +117,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ManualSpecInput", ec.unmarshalInputManualSpecInput),
 			graphql.NewInputUnmarshaler("MoveTaskInput", ec.unmarshalInputMoveTaskInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
+			graphql.NewInputUnmarshaler("NoteProgressInput", ec.unmarshalInputNoteProgressInput),
 			graphql.NewInputUnmarshaler("PauseAgentInput", ec.unmarshalInputPauseAgentInput),
 			graphql.NewInputUnmarshaler("PauseRoutineInput", ec.unmarshalInputPauseRoutineInput),
 			graphql.NewInputUnmarshaler("PullExecutorInput", ec.unmarshalInputPullExecutorInput),
@@ -162,6 +163,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("UpdateWorkspaceSettingsInput", ec.unmarshalInputUpdateWorkspaceSettingsInput),
 			graphql.NewInputUnmarshaler("UpsertBudgetInput", ec.unmarshalInputUpsertBudgetInput),
 			graphql.NewInputUnmarshaler("WakeAgentInput", ec.unmarshalInputWakeAgentInput),
+			graphql.NewInputUnmarshaler("WakeSelfInput", ec.unmarshalInputWakeSelfInput),
 			graphql.NewInputUnmarshaler("WakeupFilter", ec.unmarshalInputWakeupFilter),
 			graphql.NewInputUnmarshaler("WakeupOrder", ec.unmarshalInputWakeupOrder),
 			graphql.NewInputUnmarshaler("WebhookSpecInput", ec.unmarshalInputWebhookSpecInput),
@@ -3213,6 +3215,64 @@ extend type Subscription {
   loopLivenessChanged("Workspace." workspaceId: ID!): LoopLiveness! @requires(scopes: [READ])
 }
 `, BuiltIn: false},
+	{Name: "../schema/ownrun.graphql", Input: `extend type Query {
+  "Whose token this is: the run that asks, with its agent and its task."
+  ownRun: OwnRun! @requires(scopes: [RUN])
+}
+
+"What a run's token belongs to."
+type OwnRun {
+  "Workspace."
+  workspaceId: ID!
+  "Agent that acts by the token."
+  agent: Agent!
+  "Run."
+  run: Run!
+  "Attempt, from 1."
+  attempt: Int!
+  "Task; null for a taskless run."
+  task: Task
+}
+
+extend type Mutation {
+  "Wake the run's own agent once more, in a run without a task, as the action self_wake does. The same wake twice in a run is one."
+  wakeSelf("Input." input: WakeSelfInput!): WakeSelfPayload! @requires(scopes: [RUN])
+  "Tell how far the run's work is: a PROGRESS event of the run."
+  noteProgress("Input." input: NoteProgressInput!): NoteProgressPayload! @requires(scopes: [RUN])
+}
+
+"Input of wakeSelf."
+input WakeSelfInput {
+  "What the agent wants to be reminded of, at most 64 KiB."
+  reason: String!
+  "What it leaves itself for that run, at most 32 KiB of JSON."
+  payload: JSONObject
+}
+
+"Result of wakeSelf."
+type WakeSelfPayload implements MutationPayload {
+  "The wakeup, routed; null on error."
+  wakeupRequest: WakeupRequest
+  "True when this run asked for the same before."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of noteProgress."
+input NoteProgressInput {
+  "Details, at most 16 KiB."
+  progress: JSONObject!
+}
+
+"Result of noteProgress."
+type NoteProgressPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+`, BuiltIn: false},
 	{Name: "../schema/preview.graphql", Input: `extend type Query {
   "The next n fires of an expression, n from 1 to 50."
   nextFireTimes(
@@ -4064,6 +4124,8 @@ enum RunEventKind {
   CANCELLED
   "Recovered."
   RECOVERED
+  "The agent did something by a call with its run's token: data names the action, and the record that it made or changed. An equal action of the run's result is not done again."
+  ACTED
 }
 
 "Page of RunEvent."
@@ -6479,6 +6541,16 @@ func (ec *executionContext) childFields_MoveTaskPayload(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type MoveTaskPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_NoteProgressPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_NoteProgressPayload_run(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_NoteProgressPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NoteProgressPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_OperationCost(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "cost":
@@ -6487,6 +6559,22 @@ func (ec *executionContext) childFields_OperationCost(ctx context.Context, field
 		return ec.fieldContext_OperationCost_maxCost(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type OperationCost", field.Name)
+}
+
+func (ec *executionContext) childFields_OwnRun(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "workspaceId":
+		return ec.fieldContext_OwnRun_workspaceId(ctx, field)
+	case "agent":
+		return ec.fieldContext_OwnRun_agent(ctx, field)
+	case "run":
+		return ec.fieldContext_OwnRun_run(ctx, field)
+	case "attempt":
+		return ec.fieldContext_OwnRun_attempt(ctx, field)
+	case "task":
+		return ec.fieldContext_OwnRun_task(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OwnRun", field.Name)
 }
 
 func (ec *executionContext) childFields_PageInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7649,6 +7737,18 @@ func (ec *executionContext) childFields_WakeAgentPayload(ctx context.Context, fi
 		return ec.fieldContext_WakeAgentPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type WakeAgentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_WakeSelfPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "wakeupRequest":
+		return ec.fieldContext_WakeSelfPayload_wakeupRequest(ctx, field)
+	case "replayed":
+		return ec.fieldContext_WakeSelfPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_WakeSelfPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WakeSelfPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_WakeupRequest(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

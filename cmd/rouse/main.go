@@ -32,6 +32,7 @@ type cli struct {
 	Prune      pruneCommand      `cmd:"" help:"Remove old history now, or say what would be removed."`
 	AgentShell agentShellCommand `cmd:"" help:"Open a shell as the account that a workspace's agents run as, to log their programs in."`
 	Doctor     doctorCommand     `cmd:"" help:"See whether the database, the clock and the agents of this installation work."`
+	Mcp        mcpCommand        `cmd:"" help:"Serve the tools of a run to an agent's program (Model Context Protocol, on standard input and output)."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 

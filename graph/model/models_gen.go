@@ -1046,12 +1046,42 @@ type NameValueInput struct {
 	Keep bool `json:"keep"`
 }
 
+// Input of noteProgress.
+type NoteProgressInput struct {
+	// Details, at most 16 KiB.
+	Progress map[string]any `json:"progress"`
+}
+
+// Result of noteProgress.
+type NoteProgressPayload struct {
+	// The run; null on error.
+	Run *ent.Run `json:"run,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (NoteProgressPayload) IsMutationPayload() {}
+
 // Cost of an operation, as it is measured before anything is read.
 type OperationCost struct {
 	// Cost of this operation.
 	Cost int `json:"cost"`
 	// Most for one operation.
 	MaxCost int `json:"maxCost"`
+}
+
+// What a run's token belongs to.
+type OwnRun struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Agent that acts by the token.
+	Agent *ent.Agent `json:"agent"`
+	// Run.
+	Run *ent.Run `json:"run"`
+	// Attempt, from 1.
+	Attempt int `json:"attempt"`
+	// Task; null for a taskless run.
+	Task *ent.Task `json:"task,omitempty"`
 }
 
 // Input of pauseAgent.
@@ -2231,6 +2261,26 @@ type WakeAgentPayload struct {
 }
 
 func (WakeAgentPayload) IsMutationPayload() {}
+
+// Input of wakeSelf.
+type WakeSelfInput struct {
+	// What the agent wants to be reminded of, at most 64 KiB.
+	Reason string `json:"reason"`
+	// What it leaves itself for that run, at most 32 KiB of JSON.
+	Payload map[string]any `json:"payload,omitempty"`
+}
+
+// Result of wakeSelf.
+type WakeSelfPayload struct {
+	// The wakeup, routed; null on error.
+	WakeupRequest *ent.WakeupRequest `json:"wakeupRequest,omitempty"`
+	// True when this run asked for the same before.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (WakeSelfPayload) IsMutationPayload() {}
 
 // Conditions, all of which must hold.
 type WakeupFilter struct {

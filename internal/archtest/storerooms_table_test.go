@@ -19,7 +19,7 @@ var storeRooms = []storeRoom{
 		"claim", "claimahead", "claimer", "claimerror", "claimlanes", "claimlaunch", "claimnext", "claimtake", "claimtask",
 		"executor", "executortest", "hold", "inbox", "lane", "laneholder", "laneresting", "lanestarved", "offer", "offermove", "offerwaiters",
 		"queue", "request", "requestsend", "resend", "route", "routewrite",
-		"run", "runback", "runcancel", "runcancelqueued", "runcheckout", "runend", "runfireend", "runleave", "runpark", "runretry", "runsecret", "runsettle", "runspan", "runspend", "runsummary", "rununfinished",
+		"run", "runact", "runback", "runcancel", "runcancelqueued", "runcheckout", "runend", "runfireend", "runleave", "runpark", "runretry", "runsecret", "runsettle", "runspan", "runspend", "runsummary", "rununfinished",
 		"session", "wake", "wakebatch",
 	}},
 	{"tasks", "Tasks", "the board, and the wakes that follow from a change of it", []string{
@@ -31,7 +31,7 @@ var storeRooms = []storeRoom{
 		"routine", "routinechange", "routinelastrun", "routinerow", "routines", "routinetask", "trigger", "triggerchange", "triggerwebhook",
 	}},
 	{"attempts", "Attempts", "the life of one claimed run: start, reports, end, rescue", []string{
-		"attempt", "attemptaccept", "attemptacquire", "attemptaction", "attemptcancelled", "attemptclaim", "attemptfail", "attemptfinish", "attemptlog", "attemptprocess", "attemptprompt",
+		"attempt", "attemptaccept", "attemptact", "attemptacquire", "attemptaction", "attemptcancelled", "attemptclaim", "attemptfail", "attemptfinish", "attemptlog", "attemptprocess", "attemptprompt",
 		"attemptreacquire", "attemptrecovery", "attemptreport", "attemptrescue", "attempts", "attemptstart", "attemptstartwrite", "attempttransition", "attemptwakes", "attemptword",
 	}},
 	{"records", "Records", "what people set up, and the upkeep of the rows", []string{

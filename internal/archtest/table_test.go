@@ -55,6 +55,7 @@ var rooms = []room{
 	{"internal/postgres", []string{"internal/account", "internal/domain", "internal/xid"}, "it runs a database and does not know what the tables mean"},
 	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/ownthread", "internal/preset", "internal/proc", "internal/retry", "internal/xid"}, "an executor runs one request and never sees the store"},
 	{"internal/edge", []string{"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/share", "internal/sparing", "internal/xid"}, "limits and access hold for any schema"},
+	{"internal/mcpserver", []string{"internal/secret"}, "it gives an agent's model what the API lets it do: it knows the API alone"},
 	{"internal/console", nil, "the page holds no data; all it shows comes from the API"},
 
 	// Storage: every write and all SQL.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // ActionType is what a result may ask for (SPEC S7.5).
@@ -166,6 +167,15 @@ const (
 	maxWakeReason  = maxCommentBody
 	maxWakePayload = 32 << 10 // bytes of JSON
 )
+
+// SelfWakeProblems are why a self wake that a call asks for is refused.
+func (a Action) SelfWakeProblems() (problems []FieldError) {
+	if problem := a.checkSelfWake(); problem != "" {
+		field, _, _ := strings.Cut(problem, " ")
+		problems = append(problems, FieldError{Field: []string{field}, Code: UserErrorCodeInvalid, Message: problem})
+	}
+	return problems
+}
 
 func (a Action) checkSelfWake() string {
 	payload, err := json.Marshal(a.Payload)

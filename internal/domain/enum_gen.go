@@ -584,6 +584,7 @@ var runEventKindValues = []RunEventKind{
 	RunEventKindFailed,
 	RunEventKindCancelled,
 	RunEventKindRecovered,
+	RunEventKindActed,
 }
 
 // Values lists every RunEventKind, in the order of the constants.

@@ -106,6 +106,7 @@ const (
 	RunEventKindFailed          RunEventKind = "FAILED"           // gave up
 	RunEventKindCancelled       RunEventKind = "CANCELLED"        // cancelled
 	RunEventKindRecovered       RunEventKind = "RECOVERED"        // recovered
+	RunEventKindActed           RunEventKind = "ACTED"            // the agent did something by a call
 )
 
 // LogStream is where a log line came from.

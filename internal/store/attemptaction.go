@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"rouse.dev/rouse/internal/domain"
@@ -66,7 +67,16 @@ func (t *tx) lockFollowUps(ctx context.Context, runs []runRow, actions []domain.
 func (t *tx) carryOut(ctx context.Context, f *followUp) ([]outcome, error) {
 	var outcomes []outcome
 	f.made = map[string]xid.ID{}
+	acts, err := t.actsBefore(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	restated := domain.NewRestated(acts, f.actions)
 	for i, a := range f.actions {
+		if done, before := f.doneBefore(restated, a, i); before {
+			outcomes = append(outcomes, done)
+			continue
+		}
 		o, err := t.carryOutOne(ctx, f, a.Type, a.Problem, func() (xid.ID, error) { return t.act(ctx, f, a, i) })
 		if err != nil {
 			return nil, err
@@ -75,6 +85,35 @@ func (t *tx) carryOut(ctx context.Context, f *followUp) ([]outcome, error) {
 	}
 	return t.completeByDefault(ctx, f, outcomes)
 }
+
+// actsBefore are what the run's agent did by calls; none are read for a result that asks for nothing.
+func (t *tx) actsBefore(ctx context.Context, f *followUp) ([]domain.Act, error) {
+	if len(f.actions) == 0 {
+		return nil, nil
+	}
+	return t.actsOf(ctx, f.run.id)
+}
+
+// doneBefore is the outcome of an action, the n-th from 0, that a call of the run's agent has done already.
+func (f *followUp) doneBefore(restated *domain.Restated, a domain.Action, n int) (outcome, bool) {
+	if a.Problem != "" {
+		return outcome{}, false
+	}
+	a.BlockedBy = slices.Clone(a.BlockedBy)
+	for i, id := range a.BlockedBy {
+		if made, is := f.made[id]; is {
+			a.BlockedBy[i] = string(made)
+		}
+	}
+	act, before := restated.Take(a)
+	if before && a.Type == domain.ActionCreateSubtask {
+		f.made[actionPlace(n)] = xid.ID(act.ID)
+	}
+	return outcome{Type: a.Type, Done: true, Before: true, ID: xid.ID(act.ID)}, before
+}
+
+// actionPlace is how a result names what its n-th action makes, from 0.
+func actionPlace(n int) string { return fmt.Sprintf("#%d", n+1) }
 
 // carryOutOne runs one action in a savepoint. The error is one that ends the transaction.
 func (t *tx) carryOutOne(ctx context.Context, f *followUp, kind domain.ActionType, problem string, do func() (xid.ID, error)) (outcome, error) {
@@ -106,7 +145,8 @@ func (t *tx) carryOutOne(ctx context.Context, f *followUp, kind domain.ActionTyp
 // act does one action and names the record that it made or changed.
 func (t *tx) act(ctx context.Context, f *followUp, a domain.Action, n int) (xid.ID, error) {
 	if a.Type == domain.ActionSelfWake {
-		return t.selfWake(ctx, f, a, n)
+		id, _, err := t.selfWake(ctx, f.run, f.cause, a, strconv.Itoa(n))
+		return id, err
 	}
 	if a.Type == domain.ActionDecideApproval {
 		return t.decideByAction(ctx, f, a)
@@ -152,7 +192,7 @@ func (t *tx) subtask(ctx context.Context, f *followUp, a domain.Action, n int) (
 	if err != nil {
 		return "", err
 	}
-	f.tasks[made.id], f.made[fmt.Sprintf("#%d", n+1)] = made, made.id
+	f.tasks[made.id], f.made[actionPlace(n)] = made, made.id
 	return in.ID, nil
 }
 
@@ -169,11 +209,11 @@ func (t *tx) decideByAction(ctx context.Context, f *followUp, a domain.Action) (
 	return xid.ID(a.ApprovalID), err
 }
 
-func (t *tx) selfWake(ctx context.Context, f *followUp, a domain.Action, n int) (xid.ID, error) {
-	id, _, err := t.insertRequest(ctx, newRequest{
-		workspaceID: f.run.workspaceID, agentID: f.run.agentID, causationID: f.cause.causationID, scope: domain.ScopeTaskless,
+// selfWake wakes the run's agent once more. which tells the run's self wakes apart: of two with the same one there is the first alone.
+func (t *tx) selfWake(ctx context.Context, run runRow, by cause, a domain.Action, which string) (id xid.ID, again bool, err error) {
+	return t.insertRequest(ctx, newRequest{
+		workspaceID: run.workspaceID, agentID: run.agentID, causationID: by.causationID, scope: domain.ScopeTaskless,
 		source: domain.WakeupSourceSelf, class: domain.WakeClassEvent, reason: domain.FirstRunes(a.Reason, 200),
-		payload: &domain.SelfPayload{Reason: a.Reason, Payload: a.Payload}, key: fmt.Sprintf("self:%s:%d", f.run.id, n), hops: f.cause.hops,
+		payload: &domain.SelfPayload{Reason: a.Reason, Payload: a.Payload}, key: fmt.Sprintf("self:%s:%s", run.id, which), hops: by.hops,
 	})
-	return id, err
 }

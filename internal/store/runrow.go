@@ -49,6 +49,7 @@ func (r runRow) launched() bool { return r.status == domain.RunStatusClaimed && 
 type outcome struct {
 	Type    domain.ActionType `json:"type,omitempty"`
 	Done    bool              `json:"done"`
+	Before  bool              `json:"before,omitempty"`  // a call of the agent had done it before, so that it was not done again
 	ID      xid.ID            `json:"id,omitempty"`      // of what it made or changed
 	Problem string            `json:"problem,omitempty"` // why it was not done
 }

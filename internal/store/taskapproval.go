@@ -148,6 +148,10 @@ func (s *Tasks) RequestApproval(ctx context.Context, in RequestApproval) (made M
 }
 
 func (t *tx) requestApproval(ctx context.Context, in RequestApproval) (xid.ID, []xid.ID, error) {
+	run, err := t.actingRun(ctx)
+	if err != nil {
+		return "", nil, err
+	}
 	tasks, err := t.lockTasks(ctx, in.TaskID)
 	if err != nil {
 		return "", nil, err
@@ -167,7 +171,11 @@ func (t *tx) requestApproval(ctx context.Context, in RequestApproval) (xid.ID, [
 		return "", nil, err
 	}
 	c.agentID = in.AgentID
-	return t.ask(ctx, r, question{text: in.Question, field: "note", by: c})
+	id, sent, err := t.ask(ctx, r, question{text: in.Question, field: "note", by: c})
+	if err != nil {
+		return "", nil, err
+	}
+	return id, sent, t.noteAct(ctx, run, domain.Action{Type: domain.ActionRequestApproval, Question: in.Question}, id)
 }
 
 // Decide is a decision on an approval: by a person, or by AgentID, one of the task's approvers. UserID names the person to
@@ -190,6 +198,11 @@ func (s *Tasks) Decide(ctx context.Context, in Decide) (sent, cancelled []xid.ID
 		if err := t.lockWaiting(ctx, taskID); err != nil { // it may complete the task
 			return err
 		}
+		act := domain.Action{Type: domain.ActionDecideApproval, ApprovalID: string(in.ApprovalID), Approved: in.Status == domain.ApprovalStatusApproved}
+		run, before, err := t.actingOnce(ctx, act)
+		if err != nil || before {
+			return err
+		}
 		tasks, err := t.lockEnding(ctx, []xid.ID{taskID})
 		if err != nil {
 			return err
@@ -207,6 +220,9 @@ func (s *Tasks) Decide(ctx context.Context, in Decide) (sent, cancelled []xid.ID
 			c.by = actor{domain.AuthorKindUser, in.UserID}
 		}
 		if sent, err = t.decide(ctx, tasks, taskID, in, c); err != nil {
+			return err
+		}
+		if err := t.noteAct(ctx, run, act, in.ApprovalID); err != nil {
 			return err
 		}
 		cancelled, err = t.endWaiting(ctx)

@@ -55,6 +55,10 @@ func (s *Tasks) Comment(ctx context.Context, in CommentOnTask) (made Made, heard
 }
 
 func (t *tx) commentOnTask(ctx context.Context, in CommentOnTask) (id xid.ID, heard CommentHeard, err error) {
+	run, err := t.actingRun(ctx)
+	if err != nil {
+		return "", heard, err
+	}
 	tasks, err := t.lockTasks(ctx, in.TaskID)
 	if err != nil {
 		return "", heard, err
@@ -79,7 +83,11 @@ func (t *tx) commentOnTask(ctx context.Context, in CommentOnTask) (id xid.ID, he
 		}
 		c.agentID = in.AuthorAgentID
 	}
-	return t.comment(ctx, r, newComment{author: authorOf(in, c), channel: in.Channel, body: in.Body, mentions: in.Mentions, causationID: c.causationID}, c)
+	id, heard, err = t.comment(ctx, r, newComment{author: authorOf(in, c), channel: in.Channel, body: in.Body, mentions: in.Mentions, causationID: c.causationID}, c)
+	if err != nil {
+		return "", heard, err
+	}
+	return id, heard, t.noteAct(ctx, run, domain.Action{Type: domain.ActionComment, Body: in.Body}, id)
 }
 
 // authorOf is who a comment is by.

@@ -36,14 +36,21 @@ func (s *Tasks) CreateTask(ctx context.Context, in CreateTask) (made Made, sent 
 			if err != nil {
 				return Made{}, err
 			}
+			run, err := t.actingRun(ctx)
+			if err != nil {
+				return Made{}, err
+			}
 			if _, err := t.lockTasks(ctx, in.BlockedBy...); err != nil {
 				return Made{}, err
 			}
 			if err := t.ReadClock(ctx); err != nil {
 				return Made{}, err
 			}
-			_, sent, err = t.createTask(ctx, in, c)
-			return Made{ID: in.ID}, err
+			if _, sent, err = t.createTask(ctx, in, c); err != nil {
+				return Made{}, err
+			}
+			return Made{ID: in.ID}, t.noteAct(ctx, run, domain.Action{Type: domain.ActionCreateSubtask, Title: in.Title, Description: in.Description,
+				Assignee: string(in.AssigneeID), BlockedBy: texts(in.BlockedBy), RequiresApproval: in.RequiresApproval}, in.ID)
 		})
 		if err == nil && made.Replayed {
 			sent, err = t.requestsOfCreation(ctx, made.ID)

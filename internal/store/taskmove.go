@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,6 +58,10 @@ func (t *tx) lockIfEnding(ctx context.Context, in MoveTask) error {
 }
 
 func (t *tx) moveTask(ctx context.Context, in MoveTask) ([]xid.ID, error) {
+	run, err := t.actingRun(ctx)
+	if err != nil {
+		return nil, err
+	}
 	tasks, err := t.lockEnding(ctx, []xid.ID{in.TaskID})
 	if err != nil {
 		return nil, err
@@ -75,7 +80,11 @@ func (t *tx) moveTask(ctx context.Context, in MoveTask) ([]xid.ID, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.move(ctx, tasks, r, move{to: in.To, stepID: in.StepID, note: in.Note, cause: c})
+	sent, err := t.move(ctx, tasks, r, move{to: in.To, stepID: in.StepID, note: in.Note, cause: c})
+	if err != nil {
+		return nil, err
+	}
+	return sent, t.noteAct(ctx, run, domain.Action{Type: domain.ActionMoveTask, State: cmp.Or(in.To, r.state)}, r.id)
 }
 
 // move is where a task goes, by whom.
