@@ -96,8 +96,8 @@ var rooms = []room{
 	}, "what an installation is found to be; it opens nothing, and the server hands it what it looks at"},
 	{"internal/server", []string{"ent/...", "graph/...", "internal/..."}, "it wires all; tests' packages are refused below"},
 	{"cmd/rouse", []string{
-		"internal/config", "internal/domain", "internal/secret", "internal/server", "internal/xid",
-	}, "the command line parses and calls the server"},
+		"internal/config", "internal/domain", "internal/mcpserver", "internal/secret", "internal/server", "internal/xid",
+	}, "the command line parses and calls the server, or serves a run's tools itself"},
 
 	// For tests.
 	{"internal/hello", nil, "it is what the API is compared with: it shares nothing with it"},

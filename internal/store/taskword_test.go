@@ -32,7 +32,7 @@ func (w *world) fireOf(routine, agent xid.ID) (xid.ID, domain.RoutineRunStatus) 
 
 // asRun is what a run does by its token while it works.
 func (w *world) asRun(c Claimed, task xid.ID) context.Context {
-	return auth.WithPrincipal(w.Context(), auth.Principal{Kind: auth.KindRun, WorkspaceID: w.workspace, AgentID: c.AgentID, RunID: c.RunID, TaskID: task})
+	return auth.WithPrincipal(w.Context(), auth.Principal{Kind: auth.KindRun, WorkspaceID: w.workspace, AgentID: c.AgentID, RunID: c.RunID, Attempt: c.Number, TaskID: task})
 }
 
 // finishAsking ends a run with a result that asks for some actions.
