@@ -108,14 +108,16 @@ func TestAModelWorksByTheToolsOfItsRun(t *testing.T) {
 	u.want(false, "list_agents", object{"role": "COORDINATOR"}, `"agents":[]`)
 
 	said := u.do("comment", object{"body": "4,211 so far", "mentions": []string{ben}})
-	if !strings.Contains(said.Message, "wakes Ben") {
+	if !strings.Contains(said.Message, "Whom it mentions is woken.") {
 		t.Errorf("a comment: %+v", said)
 	}
 	if again := u.do("comment", object{"body": "4,211 so far", "mentions": []string{ben}}); again.ID != said.ID || !strings.Contains(again.Message, "nothing was done a second time") {
 		t.Errorf("the comment once more: %+v", again)
 	}
 	u.want(true, "comment", object{"task_id": foreign, "body": "hi"}, foreign+" is not your task", task+" (Work)", "nothing was done", "create_subtask")
-	u.want(true, "comment", object{"body": "hi", "mentions": []string{"agt_nobody"}}, "there is no agent agt_nobody", "list_agents")
+	nobody := string(xid.New("agt"))
+	u.want(true, "comment", object{"body": "hi", "mentions": []string{nobody}}, "there is no agent "+nobody, "list_agents")
+	u.want(true, "comment", object{"body": "hi", "mentions": []string{"Ben"}}, `mentions has "Ben", which is no id of an agent (list_agents`)
 	u.want(true, "comment", object{"text": "hi"}, `there is no argument "text"`, "body is missing", "Call comment with: body (a text, required)")
 
 	child := u.do("create_subtask", object{"title": "Count the red ones", "assignee": ben})
@@ -123,7 +125,7 @@ func TestAModelWorksByTheToolsOfItsRun(t *testing.T) {
 		t.Errorf("the subtask once more: %+v, %+v", child, again)
 	}
 	u.want(false, "create_subtask", object{"title": "Write it down", "assignee": ada, "blocked_by": []string{child.ID}}, "once nothing blocks it")
-	u.want(true, "create_subtask", object{"title": "x", "assignee": "agt_nobody"}, "assignee", "list_agents")
+	u.want(true, "create_subtask", object{"title": "x", "assignee": nobody}, "assignee", "list_agents")
 	u.want(true, "create_subtask", object{"title": strings.Repeat("x", 201)}, "title", "200")
 	u.want(false, "list_children", nil, "Count the red ones", `"name":"Ben"`, `"is_blocked":true`, `"left_out":0`)
 	u.want(false, "get_task", object{"task_id": child.ID}, `"title":"Count the red ones"`, `"yours":false`)
@@ -138,7 +140,7 @@ func TestAModelWorksByTheToolsOfItsRun(t *testing.T) {
 		t.Errorf("the question once more: %+v", again)
 	}
 	u.want(true, "decide_approval", object{"approval_id": asked.ID, "approved": true}, "approver")
-	u.want(true, "decide_approval", object{"approval_id": "apr_nothing", "approved": true}, "approval", "get_task")
+	u.want(true, "decide_approval", object{"approval_id": string(xid.New("apr")), "approved": true}, "approval", "get_task")
 	u.want(false, "report_progress", object{"message": "half of them", "percent": 50})
 	wake := u.do("self_wake", object{"reason": "look at the scales", "payload": object{"shelf": 3}})
 	if again := u.do("self_wake", object{"reason": "look at the scales", "payload": object{"shelf": 3}}); again.ID != wake.ID {
@@ -197,12 +199,14 @@ func TestAModelDecidesAndWaitsForDecisionsByTools(t *testing.T) {
 	ada, ben := w.agent("Ada"), w.agent("Ben")
 	task := w.newTask("Work", object{"assigneeId": ada, "requiresApproval": true}).Task.ID
 	w.must("setTaskParticipants", "task { id }", object{"taskId": task, "approverIds": []string{ben}})
-	u := w.tools(ada, task, w.start())
+	a := w.start()
+	u := w.tools(ada, task, a)
 	u.want(false, "complete_task", nil, "needs an approval", `"state":"IN_REVIEW"`)
 	u.want(false, "complete_task", nil, "needs an approval", `"state":"IN_REVIEW"`)
 	u.want(true, "move_task", object{"state": "IN_PROGRESS"}, "waits for the decision", "get_task")
 	approval := w.one(`SELECT id FROM approvals`)
 
+	w.ok(w.store.Finish(t.Context(), a, store.Success{SessionID: "ses_1"}))
 	w.ok(w.store.RouteRequests(t.Context(), []xid.ID{xid.ID(w.one(`SELECT id FROM wakeup_requests WHERE agent_id = '` + ben + `'`))}))
 	judge := w.tools(ben, task, w.start())
 	judge.want(false, "get_wake", nil, "APPROVER")
@@ -229,6 +233,7 @@ func TestToolsOfARunWithoutATask(t *testing.T) {
 	u.want(false, "get_wake", nil, "USER")
 	u.want(false, "self_wake", object{"reason": "again"}, "woken again")
 	u.want(true, "self_wake", object{"reason": strings.Repeat("x", 65<<10)}, "64 KiB")
+	u.want(true, "decide_approval", object{"approval_id": "the first", "approved": true}, "no id of an approval", "get_task")
 	u.want(false, "report_progress", object{"message": "begun"})
 	u.want(true, "report_progress", object{"message": strings.Repeat("x", 17<<10)}, "16 KiB")
 }

@@ -1338,7 +1338,7 @@ var (
 	RunEventsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
 		{Name: "seq", Type: field.TypeInt64},
-		{Name: "kind", Type: field.TypeEnum, Enums: []string{"CREATED", "CLAIMED", "GUARD", "COALESCED", "PROMOTED", "LAUNCHED", "SESSION_RECORDED", "PROGRESS", "RETRY_SCHEDULED", "FINISHED", "FAILED", "CANCELLED", "RECOVERED"}, SchemaType: map[string]string{"postgres": "run_event_kind"}},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"CREATED", "CLAIMED", "GUARD", "COALESCED", "PROMOTED", "LAUNCHED", "SESSION_RECORDED", "PROGRESS", "RETRY_SCHEDULED", "FINISHED", "FAILED", "CANCELLED", "RECOVERED", "ACTED"}, SchemaType: map[string]string{"postgres": "run_event_kind"}},
 		{Name: "attempt", Type: field.TypeInt, Nullable: true},
 		{Name: "data", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "jsonb"}},
 		{Name: "occurred_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},

@@ -90,7 +90,7 @@ var (
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k domain.RunEventKind) error {
 	switch k {
-	case "CREATED", "CLAIMED", "GUARD", "COALESCED", "PROMOTED", "LAUNCHED", "SESSION_RECORDED", "PROGRESS", "RETRY_SCHEDULED", "FINISHED", "FAILED", "CANCELLED", "RECOVERED":
+	case "CREATED", "CLAIMED", "GUARD", "COALESCED", "PROMOTED", "LAUNCHED", "SESSION_RECORDED", "PROGRESS", "RETRY_SCHEDULED", "FINISHED", "FAILED", "CANCELLED", "RECOVERED", "ACTED":
 		return nil
 	default:
 		return fmt.Errorf("runevent: invalid enum value for kind field: %q", k)

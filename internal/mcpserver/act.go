@@ -28,12 +28,12 @@ func comment(ctx context.Context, r *run, given arguments) (any, error) {
 	input := map[string]any{"taskId": task, "body": given.text("body"), "mentionedAgentIds": given.list("mentions")}
 	input["idempotencyKey"] = who.once(input)
 	var out struct {
-		Comment        *record
-		Replayed       bool
-		WakeupRequests []struct{ Agent struct{ Name string } }
+		Comment          *record
+		Replayed         bool
+		MentionsNotWoken []struct{ Message string }
 	}
 	const mutation = `mutation Comment($input: CommentOnTaskInput!) {
-  payload: commentOnTask(input: $input) { comment { id } replayed wakeupRequests { agent { name } } userErrors { code message field } }
+  payload: commentOnTask(input: $input) { comment { id } replayed mentionsNotWoken { message } userErrors { code message field } }
 }`
 	if err := r.change(ctx, mutation, input, &out); err != nil {
 		return nil, err
@@ -41,13 +41,12 @@ func comment(ctx context.Context, r *run, given arguments) (any, error) {
 	if out.Replayed {
 		return again("This very comment was written", out.Comment.ID), nil
 	}
-	said := "The comment stands on the task. It wakes nobody."
-	for i, w := range out.WakeupRequests {
-		if i == 0 {
-			said = "The comment stands on the task. It wakes " + w.Agent.Name
-		} else {
-			said += ", " + w.Agent.Name
-		}
+	said := "The comment stands on the task."
+	if len(out.MentionsNotWoken) < len(given.list("mentions")) {
+		said += " Whom it mentions is woken."
+	}
+	for _, m := range out.MentionsNotWoken {
+		said += " " + m.Message
 	}
 	return done{Done: true, ID: out.Comment.ID, Said: said}, nil
 }
@@ -134,12 +133,13 @@ func createSubtask(ctx context.Context, r *run, given arguments) (any, error) {
 		Task *struct {
 			ID, State string
 			Assignee  *struct{ Name string }
+
+			IsBlocked, IsAutonomous bool
 		}
-		Replayed       bool
-		WakeupRequests []struct{ ID string }
+		Replayed bool
 	}
 	const mutation = `mutation Subtask($input: CreateTaskInput!) {
-  payload: createTask(input: $input) { task { id state assignee { name } } replayed wakeupRequests { id } userErrors { code message field } }
+  payload: createTask(input: $input) { task { id state isBlocked isAutonomous assignee { name } } replayed userErrors { code message field } }
 }`
 	if err := r.change(ctx, mutation, input, &out); err != nil {
 		return nil, err
@@ -147,14 +147,23 @@ func createSubtask(ctx context.Context, r *run, given arguments) (any, error) {
 	if out.Replayed {
 		return again("This very subtask was made", out.Task.ID), nil
 	}
-	said := "The subtask is made. Nobody is assigned to it, so that nobody begins it."
+	said := "The subtask is made, and " + nameIn(out.Task.Assignee) + " is woken to do it. You are woken when all subtasks have ended: do not wait for it."
 	switch {
-	case out.Task.Assignee != nil && len(out.WakeupRequests) > 0:
-		said = "The subtask is made, and " + out.Task.Assignee.Name + " is woken to do it. You are woken when all subtasks have ended: do not wait for it."
-	case out.Task.Assignee != nil:
+	case out.Task.Assignee == nil:
+		said = "The subtask is made. Nobody is assigned to it, so that nobody begins it."
+	case !out.Task.IsAutonomous:
+		said = "The subtask is made for " + out.Task.Assignee.Name + ". It wakes nobody, because rouse does not act on tasks of this workflow by itself."
+	case out.Task.IsBlocked:
 		said = "The subtask is made for " + out.Task.Assignee.Name + ", who is woken once nothing blocks it."
 	}
 	return done{Done: true, ID: out.Task.ID, State: out.Task.State, Said: said}, nil
+}
+
+func nameIn(a *struct{ Name string }) string {
+	if a == nil {
+		return "nobody"
+	}
+	return a.Name
 }
 
 func requestApproval(ctx context.Context, r *run, given arguments) (any, error) {

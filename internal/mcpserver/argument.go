@@ -29,6 +29,31 @@ type argument struct {
 	description string
 	required    bool
 	values      []string // the only ones; nil: any
+	of          *idKind  // it names records of this kind; nil: it names none
+}
+
+// idKind is a kind of record that models name by its id.
+type idKind struct {
+	name, prefix string
+	where        string // a model finds the ids
+}
+
+var (
+	agentID    = &idKind{"an agent", "agt", "list_agents has the ids of your colleagues"}
+	taskID     = &idKind{"a task", "tsk", "list_children has the ids of your task's children, and get_task those of its parent and its blockers"}
+	approvalID = &idKind{"an approval", "apr", "get_task has the ids of a task's approvals"}
+)
+
+// idLength is the length of an id behind its prefix and the underscore.
+const idLength = 26
+
+// problem says that a text is no id of the kind.
+func (k *idKind) problem(name, id string) []string {
+	body, is := strings.CutPrefix(id, k.prefix+"_")
+	if is && len(body) == idLength && strings.Trim(body, "0123456789abcdefghijklmnopqrstuvwxyz") == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s has %.80q, which is no id of %s (%s)", name, id, k.name, k.where)}
 }
 
 // schemaOf is the JSON Schema of a tool's arguments.
@@ -105,7 +130,10 @@ func (a argument) check(value any) []string {
 	switch v := value.(type) {
 	case string:
 		if fits = a.kind == text; fits && a.values != nil && !slices.Contains(a.values, v) {
-			return []string{fmt.Sprintf("%s is %q, and must be one of %s", a.name, v, strings.Join(a.values, ", "))}
+			return []string{fmt.Sprintf("%s is %.80q, and must be one of %s", a.name, v, strings.Join(a.values, ", "))}
+		}
+		if fits && a.of != nil && v != "" {
+			return a.of.problem(a.name, v)
 		}
 	case bool:
 		fits = a.kind == truth
@@ -115,6 +143,13 @@ func (a argument) check(value any) []string {
 		fits = a.kind == object
 	case []any:
 		fits = a.kind == ids && !slices.ContainsFunc(v, func(item any) bool { _, is := item.(string); return !is })
+		if fits && a.of != nil {
+			var problems []string
+			for _, item := range v {
+				problems = append(problems, a.of.problem(a.name, item.(string))...)
+			}
+			return problems
+		}
 	}
 	if fits {
 		return nil

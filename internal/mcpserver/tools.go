@@ -1,6 +1,6 @@
 package mcpserver
 
-var ownTask = argument{name: "task_id", kind: text, description: "Your own task's id. It may be left out; another task is refused."}
+var ownTask = argument{name: "task_id", kind: text, of: taskID, description: "Your own task's id. It may be left out; another task is refused."}
 
 // tools are all tools, in the order in which a model reads of them.
 var tools = []tool{
@@ -8,7 +8,7 @@ var tools = []tool{
 		name: "get_task", title: "Read a task", reads: true,
 		description: "Read your task whole: title, description, state, who is in it, what blocks it, its approvals and its newest comments. " +
 			"With task_id, read one of its children, its parent, one of its blockers, or a task whose approval you decide.",
-		arguments: []argument{{name: "task_id", kind: text, description: "Which task; yours when it is left out."}},
+		arguments: []argument{{name: "task_id", kind: text, of: taskID, description: "Which task; yours when it is left out."}},
 		do:        getTask,
 	},
 	{
@@ -33,7 +33,7 @@ var tools = []tool{
 		description: "Write a comment on your task: what you found, decided or need. It wakes the task's assignee, unless that is you, and the agents in mentions.",
 		arguments: []argument{
 			{name: "body", kind: text, required: true, description: "The comment, in Markdown, at most 64 KiB."},
-			{name: "mentions", kind: ids, description: "Ids of agents to wake by it (list_agents has them)."},
+			{name: "mentions", kind: ids, of: agentID, description: "Ids of agents to wake by it (list_agents has them)."},
 			ownTask,
 		},
 		do: comment,
@@ -60,8 +60,8 @@ var tools = []tool{
 		arguments: []argument{
 			{name: "title", kind: text, required: true, description: "What is to be done, in one line of at most 200 characters."},
 			{name: "description", kind: text, description: "All that its assignee needs to know, who sees neither your prompt nor your work. Markdown, at most 64 KiB."},
-			{name: "assignee", kind: text, description: "Id of the agent that is to do it (list_agents has them). Without one nobody is woken."},
-			{name: "blocked_by", kind: ids, description: "Ids of tasks that must be done first."},
+			{name: "assignee", kind: text, of: agentID, description: "Id of the agent that is to do it (list_agents has them). Without one nobody is woken."},
+			{name: "blocked_by", kind: ids, of: taskID, description: "Ids of tasks that must be done first."},
 			{name: "requires_approval", kind: truth, description: "True when its end needs an approval."},
 			ownTask,
 		},
@@ -80,7 +80,7 @@ var tools = []tool{
 		name: "decide_approval", title: "Decide an approval",
 		description: "Decide an approval that waits for you. You must be an approver of its task. What you approve or reject stands at once, and wakes who asked.",
 		arguments: []argument{
-			{name: "approval_id", kind: text, required: true, description: "Id of the approval, from your prompt, get_wake or get_task."},
+			{name: "approval_id", kind: text, of: approvalID, required: true, description: "Id of the approval, from your prompt, get_wake or get_task."},
 			{name: "approved", kind: truth, required: true, description: "True for yes, false for no."},
 			{name: "note", kind: text, description: "Your reason; who asked reads it."},
 		},

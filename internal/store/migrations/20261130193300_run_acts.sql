@@ -1,3 +1,7 @@
 -- +goose Up
--- modify enum type "run_event_kind"
+-- add value to enum type: "run_event_kind"
 ALTER TYPE "run_event_kind" ADD VALUE 'ACTED';
+
+-- +goose Down
+-- A value of a type cannot be removed.
+SELECT 1;

@@ -76,7 +76,7 @@ func fillReleased(t *testing.T, db *sql.DB) {
 		"source": domain.WakeupSource("").Values(), "class": domain.WakeClass("").Values(), "parked": domain.ParkedReason("").Values(),
 		"reason": domain.EndReason("").Values(), "error": without(domain.RunErrorCode("").Values(), domain.RunErrorCodeAuth, domain.RunErrorCodeBilling), "retry": domain.RetrySource("").Values(),
 		"basis": domain.WakeBasis("").Values(), "wakeup": domain.WakeupStatus("").Values(), "attempt": domain.RunAttemptStatus("").Values(),
-		"event": domain.RunEventKind("").Values(), "stream": domain.LogStream("").Values(), "agent": domain.AgentStatus("").Values(),
+		"event": without(domain.RunEventKind("").Values(), domain.RunEventKindActed), "stream": domain.LogStream("").Values(), "agent": domain.AgentStatus("").Values(),
 		"pause": domain.AgentPauseReason("").Values(), "code": domain.ActivityCode("").Values(), "author": domain.AuthorKind("").Values(),
 		"hold": domain.BudgetHoldStatus("").Values(), "fire": domain.RoutineRunStatus("").Values(), "by": domain.RoutineRunSource("").Values(),
 	} {
