@@ -83,39 +83,50 @@ func (t *tx) note(ctx context.Context, e entry) error {
 	return nil
 }
 
+// entryRecord is an entry as statements read it that write many.
+type entryRecord struct {
+	ID        xid.ID            `json:"id"`
+	Workspace xid.ID            `json:"workspace"`
+	Code      string            `json:"code"`
+	Summary   string            `json:"summary"`
+	Kind      domain.AuthorKind `json:"kind"`
+	Actor     string            `json:"actor"`
+	Subject   xid.ID            `json:"subject,omitempty"`
+	Agent     xid.ID            `json:"agent,omitempty"`
+	Task      xid.ID            `json:"task,omitempty"`
+	Data      map[string]any    `json:"data"`
+	Causation xid.ID            `json:"causation,omitempty"`
+}
+
+// entriesInto appends entryRecords, which the parameter named in it has as JSON, at the instant of the other one.
+func entriesInto(records, at string) string {
+	return activityInto + `
+SELECT id, workspace, code, summary, kind, actor, subject, agent, task, data, causation,
+  coalesce(` + at + `::timestamptz, clock_timestamp())
+FROM json_to_recordset(` + records + `) AS n (id text, workspace text, code text, summary text, kind text, actor text,
+    subject text, agent text, task text, data jsonb, causation text)`
+}
+
+// encodeEntries is entries as JSON, and tells those who follow their feeds.
+func (t *tx) encodeEntries(entries []entry) ([]byte, error) {
+	rows := make([]entryRecord, len(entries))
+	for i, e := range entries {
+		rows[i] = entryRecord{xid.New("act"), e.workspaceID, string(e.code), e.summary, e.by.kind, e.by.name, e.subjectID, e.agentID, e.taskID, e.details(), e.causationID}
+		t.fed(e.workspaceID)
+	}
+	return encodeData(rows)
+}
+
 // noteAll appends entries as note does, in one statement.
 func (t *tx) noteAll(ctx context.Context, entries []entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	type row struct {
-		ID        xid.ID            `json:"id"`
-		Workspace xid.ID            `json:"workspace"`
-		Code      string            `json:"code"`
-		Summary   string            `json:"summary"`
-		Kind      domain.AuthorKind `json:"kind"`
-		Actor     string            `json:"actor"`
-		Subject   xid.ID            `json:"subject,omitempty"`
-		Agent     xid.ID            `json:"agent,omitempty"`
-		Task      xid.ID            `json:"task,omitempty"`
-		Data      map[string]any    `json:"data"`
-		Causation xid.ID            `json:"causation,omitempty"`
-	}
-	rows := make([]row, len(entries))
-	for i, e := range entries {
-		rows[i] = row{xid.New("act"), e.workspaceID, string(e.code), e.summary, e.by.kind, e.by.name, e.subjectID, e.agentID, e.taskID, e.details(), e.causationID}
-		t.fed(e.workspaceID)
-	}
-	encoded, err := encodeData(rows)
+	encoded, err := t.encodeEntries(entries)
 	if err != nil {
 		return err
 	}
-	const query = activityInto + `
-SELECT id, workspace, code, summary, kind, actor, subject, agent, task, data, causation,
-  coalesce($2::timestamptz, clock_timestamp())
-FROM json_to_recordset($1) AS n (id text, workspace text, code text, summary text, kind text, actor text,
-    subject text, agent text, task text, data jsonb, causation text)`
-	_, err = pgtx.Exec(ctx, t, query, encoded, pgtx.NullableTime(t.Now))
+	_, err = pgtx.Exec(ctx, t, entriesInto("$1", "$2"), encoded, pgtx.NullableTime(t.Now))
 	return pgtx.Wrap("append activities", err)
 }
 

@@ -145,6 +145,9 @@ func (t *tx) lockCalls(ctx context.Context, batch []*fireCall, wait bool) (held 
 	return held, nil
 }
 
+// agentOf is an agent, and the workspace that it was looked for in.
+type agentOf struct{ workspaceID, agentID xid.ID }
+
 // assignees looks without locks whose routines these are.
 func (t *tx) assignees(ctx context.Context, routines []xid.ID) (map[xid.ID]agentOf, error) {
 	const query = `SELECT id, workspace_id, assignee_id FROM routines WHERE id = ANY($1) AND deleted_at IS NULL`

@@ -3,12 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/guard"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -17,27 +17,40 @@ import (
 // that routes writes those whose agents' lanes it holds with their runs (SPEC S3.2), behind what these agents have unrouted. The
 // agents of all others are in t.toRoute.
 func (t *tx) send(ctx context.Context, requests []*newRequest) error {
+	return t.sendTo(ctx, requests, nil)
+}
+
+// sendTo is send for a caller who knows the agents; nil: they are to be read.
+func (t *tx) sendTo(ctx context.Context, requests []*newRequest, agents map[xid.ID]recipient) error {
 	fresh, err := t.withoutKnown(ctx, requests)
 	if err != nil || len(fresh) == 0 {
 		return err
 	}
-	var asked []entry
-	for _, q := range fresh {
-		if q.asked != nil {
-			asked = append(asked, *q.asked)
-		}
-	}
-	if err := t.noteAll(ctx, asked); err != nil {
-		return err
-	}
 	r := t.router()
+	r.fresh, r.agents = fresh, agents
 	if err := r.decideFresh(ctx, fresh); err != nil {
 		return err
 	}
-	if err := t.writeRequests(ctx, fresh); err != nil {
+	if err := r.write(ctx); err != nil {
 		return err
 	}
-	return r.write(ctx)
+	return t.sentAll(ctx, fresh)
+}
+
+// sentAll does what follows from requests that were written.
+func (t *tx) sentAll(ctx context.Context, requests []*newRequest) error {
+	var tasks []xid.ID
+	for _, q := range requests {
+		t.tellSent(q.id, t.Now, *q)
+		if q.taskID != "" {
+			tasks = append(tasks, q.taskID)
+		}
+	}
+	if len(tasks) == 0 {
+		return nil
+	}
+	_, err := pgtx.Exec(ctx, t, reopenFires, pgtx.IDs(pgtx.Distinct(tasks)))
+	return pgtx.Wrap("open the fires of tasks again", err)
 }
 
 // withoutKnown leaves out the requests whose keys others have, also earlier ones of the list, and says in them which those are.
@@ -120,38 +133,59 @@ func (r *router) decideBehind(ctx context.Context, fresh []*newRequest) error {
 	if len(held) == 0 {
 		return nil
 	}
-	windows, err := r.readWindows(ctx, held)
-	if err != nil {
-		return err
+	if r.agents == nil {
+		var err error
+		if r.agents, err = r.readRecipients(ctx, held, 1); err != nil {
+			return err
+		}
 	}
-	requests, err := r.unrouted(ctx, held)
+	requests, err := r.unrouted(ctx, slices.DeleteFunc(held, func(id xid.ID) bool { return !r.agents[id].behind }))
 	if err != nil || len(requests) == routeBatch {
 		return err
 	}
 	for _, q := range fresh {
-		if window, ok := windows[q.agentID]; ok && domain.HopLimit(q.hops) == "" {
-			requests = append(requests, q.unrouted(window, r.Now))
+		_, locked := r.locked[q.agentID]
+		if to, there := r.agents[q.agentID]; locked && there && domain.HopLimit(q.hops) == "" {
+			requests = append(requests, q.unrouted(to.window, r.Now))
 		}
 	}
 	return r.decide(ctx, requests)
 }
 
-// readWindows reads the coalescing windows of the workspaces of agents, without those that were deleted.
-func (r *router) readWindows(ctx context.Context, agents []xid.ID) (map[xid.ID]time.Duration, error) {
+// recipient is what a transaction that sends requests knows of an agent that was not deleted.
+type recipient struct {
+	workspaceID xid.ID
+	window      time.Duration // of its workspace, for merging
+	queued      int           // its queued runs, up to a bound
+	live        bool          // it has a claimed run
+	behind      bool          // it has unrouted requests, behind which others come
+}
+
+// idle says that no run of the agent is there that a request could be merged into, or wait for.
+func (p recipient) idle() bool { return p.queued == 0 && !p.live }
+
+// readRecipients reads agents, and how many runs they have queued, up to a bound. Those that were deleted are left out.
+func (t *tx) readRecipients(ctx context.Context, agents []xid.ID, bound int) (map[xid.ID]recipient, error) {
 	const query = `
-SELECT a.id, w.coalescing_window_ms
+SELECT a.id, a.workspace_id, w.coalescing_window_ms, (
+    SELECT count(*)
+    FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'QUEUED' LIMIT $2) AS queued),
+  EXISTS (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'CLAIMED'),
+  EXISTS (SELECT 1 FROM wakeup_requests WHERE agent_id = a.id AND ` + guard.Unrouted + `)
 FROM agents a
 JOIN workspaces w ON w.id = a.workspace_id
 WHERE a.id = ANY($1) AND a.deleted_at IS NULL`
-	windows := map[xid.ID]time.Duration{}
-	_, err := pgtx.Collect(ctx, r, func(rows *sql.Rows) (_ struct{}, err error) {
+	found := map[xid.ID]recipient{}
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
 		var id xid.ID
 		var ms int64
-		err = rows.Scan(&id, &ms)
-		windows[id] = time.Duration(ms) * time.Millisecond
+		var p recipient
+		err = rows.Scan(&id, &p.workspaceID, &ms, &p.queued, &p.live, &p.behind)
+		p.window = time.Duration(ms) * time.Millisecond
+		found[id] = p
 		return struct{}{}, err
-	}, query, pgtx.IDs(agents))
-	return windows, pgtx.Wrap("read the windows of agents", err)
+	}, query, pgtx.IDs(agents), bound)
+	return found, pgtx.Wrap("read agents that are woken", err)
 }
 
 // unrouted is the request as the router sees one that is stored.
@@ -192,46 +226,6 @@ func (q *newRequest) record() requestRecord {
 	}
 	return requestRecord{q.id, q.workspaceID, q.agentID, q.taskID, q.routineID, q.routineRunID, q.causationID, q.scope, q.source, q.basis, q.class, q.personWaiting,
 		q.fingerprint, q.reason, q.payload, status, q.runID, q.recovered, q.hops, q.key}
-}
-
-// writeRequests inserts requests as they were decided. When one's key was taken since withoutKnown, the transaction is begun again.
-func (t *tx) writeRequests(ctx context.Context, requests []*newRequest) error {
-	records := make([]requestRecord, len(requests))
-	var tasks []xid.ID
-	for i, q := range requests {
-		if records[i] = q.record(); q.taskID != "" {
-			tasks = append(tasks, q.taskID)
-		}
-	}
-	encoded, err := json.Marshal(records)
-	if err != nil {
-		return fmt.Errorf("encode requests: %w", err)
-	}
-	const query = `
--- $1 the requests as JSON, $2 now
-INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_id, routine_run_id, causation_id, scope,
-  source, basis, wake_class, person_waiting, fingerprint, reason, payload, status, run_id, recovered, resends,
-  hops, retry_count, idempotency_key, requested_at)
-SELECT id, workspace, agent, task, routine, fire, causation, scope, source, basis, class, person, fingerprint,
-  reason, payload, status, run, recovered, 0, hops, 0, key, $2
-FROM json_to_recordset($1) AS n (id text, workspace text, agent text, task text, routine text, fire text,
-    causation text, scope text, source text, basis text, class text, person boolean, fingerprint text,
-    reason text, payload jsonb, status text, run text, recovered boolean, hops int, key text)
-ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING`
-	n, err := pgtx.Exec(ctx, t, query, encoded, t.Now)
-	if err == nil && int(n) != len(requests) {
-		err = pgtx.ErrChanged
-	}
-	if err == nil && len(tasks) > 0 {
-		_, err = pgtx.Exec(ctx, t, reopenFires, pgtx.IDs(pgtx.Distinct(tasks)))
-	}
-	if err != nil {
-		return fmt.Errorf("insert wakeup requests: %w", err)
-	}
-	for _, q := range requests {
-		t.tellSent(q.id, t.Now, *q)
-	}
-	return nil
 }
 
 // sentUnrouted says whether requests of the agent were sent that the dispatcher has to route.

@@ -141,6 +141,9 @@ type unroutedRequest struct {
 }
 
 func (r *router) unrouted(ctx context.Context, agents []xid.ID) ([]unroutedRequest, error) {
+	if len(agents) == 0 {
+		return nil, nil
+	}
 	requests, err := pgtx.Collect(ctx, r, func(rows *sql.Rows) (q unroutedRequest, err error) {
 		var windowMs int64
 		q.requestRow, err = scanRequest(rows, &q.agentID, &q.agentDeleted, &windowMs)
@@ -163,11 +166,14 @@ type router struct {
 	scopes  map[scopeKey][]domain.ScopeRun
 	blocked map[xid.ID]bool // tasks with an open blocker, of those whose assignment is routed
 
+	fresh  []*newRequest        // requests that are to be written
+	agents map[xid.ID]recipient // their recipients, as far as they were read
+
 	runs    []newRun
 	parked  map[string]domain.ScopeRun // runs whose parking a merge changed, as it is now
 	merges  []*merge
 	byRun   map[string]*merge
-	touched map[xid.ID]bool     // agents whose lane may have another head
+	touched map[xid.ID]bool     // agents whose lane may have any other head
 	orphans map[xid.ID][]xid.ID // requests whose agents were deleted, by workspace
 }
 
@@ -251,8 +257,14 @@ func (r *router) readScopes(ctx context.Context, requests []unroutedRequest) err
 	for _, q := range requests {
 		if _, seen := r.scopes[q.key()]; !seen {
 			r.scopes[q.key()] = nil
+			if to, known := r.agents[q.agentID]; known && to.idle() {
+				continue
+			}
 			agents, scopes = append(agents, q.agentID), append(scopes, q.scope)
 		}
+	}
+	if len(agents) == 0 {
+		return nil
 	}
 	_, err := pgtx.Collect(ctx, r, func(rows *sql.Rows) (_ struct{}, err error) {
 		var key scopeKey
@@ -315,7 +327,6 @@ func (r *router) add(q unroutedRequest, plan domain.CoalescePlan) {
 		q.fresh.runID = xid.ID(run.ID)
 	}
 	r.scopes[q.key()] = append(r.scopes[q.key()], run)
-	r.touched[q.agentID] = r.touched[q.agentID] || plan.ParkedReason == ""
 }
 
 // dueFrom is due_at of a run that is parked so from now on: an instant unless it is parked.

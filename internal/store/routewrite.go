@@ -13,12 +13,13 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// write writes what the router decided, then the lanes' heads, which must see it.
+// write writes what the router decided, then the heads of lanes in which a merge changed more than a run that is new, since they must
+// see it.
 func (r *router) write(ctx context.Context) error {
 	if err := r.endOrphans(ctx); err != nil {
 		return err
 	}
-	if err := r.writeRuns(ctx); err != nil {
+	if err := r.writeNew(ctx); err != nil {
 		return err
 	}
 	if err := r.writeParkings(ctx); err != nil {
@@ -83,74 +84,125 @@ func (n *newRun) record() runRecord {
 	return record
 }
 
-// writeRuns inserts the new runs with their first events, links the requests that were stored before, and says so in the feed. A fire that was
-// recorded as COALESCED and got a run of its own all the same, since what it was merged into had begun, is open as long as
-// that run: later fires find it active (SPEC S4.6).
-func (r *router) writeRuns(ctx context.Context) error {
-	if len(r.runs) == 0 {
+// writeNew inserts what is new: requests with their entries of the feed, runs with their first events and entries. It links the
+// requests that were stored before, and lowers the heads of lanes that such a run is older than. A fire that was recorded as
+// COALESCED and got a run of its own all the same, since what it was merged into had begun, is open as long as that run: later
+// fires find it active (SPEC S4.6). When a request's key was taken since it was looked for, the transaction is begun again.
+func (r *router) writeNew(ctx context.Context) error {
+	if len(r.runs)+len(r.fresh) == 0 {
 		return nil
 	}
-	records := make([]runRecord, len(r.runs))
-	var stored, fires []xid.ID
-	for i := range r.runs {
-		records[i] = r.runs[i].record()
-		if fire := r.runs[i].routineRunID; fire != "" {
-			fires = append(fires, fire)
-		}
-		if r.runs[i].fresh == nil {
-			stored = append(stored, r.runs[i].id)
-		}
-	}
-	encoded, err := json.Marshal(records)
+	n, err := r.encodeNew()
 	if err != nil {
-		return fmt.Errorf("encode runs: %w", err)
+		return err
 	}
-	const query = `
--- $1 the runs as JSON, $2 now, $3 the requests that are stored, $4 the fires
-WITH n AS MATERIALIZED (
+	var made, linked int
+	err = pgtx.QueryRow(ctx, r, []any{&made, &linked}, writeNewQuery, n.requests, n.entries, n.runs, r.Now, pgtx.IDs(n.stored), pgtx.IDs(n.fires), pgtx.IDs(n.due))
+	switch {
+	case err == nil && made != len(r.fresh):
+		err = pgtx.ErrChanged
+	case err == nil && linked != len(n.stored):
+		err = fmt.Errorf("linked %d requests, want %d", linked, len(n.stored))
+	}
+	if err != nil {
+		return fmt.Errorf("insert requests and runs: %w", err)
+	}
+	for _, n := range r.runs {
+		r.Publish(event.Event{Kind: event.Run, WorkspaceID: n.workspaceID, ID: xid.ID(n.run.ID)})
+		if n.run.ParkedReason == "" {
+			r.Publish(event.Event{Kind: event.Queue, WorkspaceID: n.workspaceID, ID: n.agentID})
+		}
+	}
+	return nil
+}
+
+// newRows is what writeNew's statement is given.
+type newRows struct {
+	requests, entries, runs []byte
+	stored, fires, due      []xid.ID // requests, fires of runs, agents of due runs
+}
+
+func (r *router) encodeNew() (n newRows, err error) {
+	requests, runs := make([]requestRecord, len(r.fresh)), make([]runRecord, len(r.runs))
+	var asked []entry
+	for i, q := range r.fresh {
+		if requests[i] = q.record(); q.asked != nil {
+			asked = append(asked, *q.asked)
+		}
+	}
+	n.entries, err = r.encodeEntries(asked) // before those about the runs, whose ids follow
+	for i := range r.runs {
+		x := &r.runs[i]
+		runs[i] = x.record()
+		if x.routineRunID != "" {
+			n.fires = append(n.fires, x.routineRunID)
+		}
+		if x.fresh == nil {
+			n.stored = append(n.stored, x.id)
+		}
+		if x.run.ParkedReason == "" {
+			n.due = append(n.due, x.agentID)
+		}
+	}
+	var requestsErr, runsErr error
+	n.requests, requestsErr = json.Marshal(requests)
+	n.runs, runsErr = json.Marshal(runs)
+	return n, pgtx.Wrap("encode requests and runs", errors.Join(err, requestsErr, runsErr))
+}
+
+var writeNewQuery = `
+-- $1 the requests as JSON, $2 their entries as JSON, $3 the runs as JSON, $4 now, $5 the requests that are stored,
+-- $6 the fires, $7 the agents of runs that are due
+WITH made AS (
+  INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_id, routine_run_id, causation_id, scope,
+    source, basis, wake_class, person_waiting, fingerprint, reason, payload, status, run_id, recovered, resends,
+    hops, retry_count, idempotency_key, requested_at)
+  SELECT id, workspace, agent, task, routine, fire, causation, scope, source, basis, class, person, fingerprint,
+    reason, payload, status, run, recovered, 0, hops, 0, key, $4
+  FROM json_to_recordset($1) AS n (id text, workspace text, agent text, task text, routine text, fire text,
+      causation text, scope text, source text, basis text, class text, person boolean, fingerprint text,
+      reason text, payload jsonb, status text, run text, recovered boolean, hops int, key text)
+  ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+  RETURNING id),
+asked AS (` + entriesInto("$2", "$4") + `),
+n AS MATERIALIZED (
   SELECT *
-  FROM json_to_recordset($1) AS n (id text, workspace text, agent text, task text, routine text, causation text,
+  FROM json_to_recordset($3) AS n (id text, workspace text, agent text, task text, routine text, causation text,
       scope text, source text, class text, fingerprint text, parked text, until timestamptz, retries int,
       hops int, at timestamptz, request text, fire text, activity text, data jsonb)),
 run AS (
   INSERT INTO runs (id, workspace_id, agent_id, task_id, routine_id, causation_id, scope, source, wake_class,
     fingerprint, status, parked_reason, parked_until, due_at, retry_count, hops, requested_at, event_seq)
   SELECT id, workspace, agent, task, routine, causation, scope, source, class, fingerprint, 'QUEUED', parked, until,
-    CASE WHEN parked IS NULL THEN $2::timestamptz END, retries, hops, at, 1
+    CASE WHEN parked IS NULL THEN $4::timestamptz END, retries, hops, at, 1
   FROM n),
 told AS (` + activityInto + `
   SELECT activity, workspace, '` + string(domain.ActivityCodeWakeupQueued) + `', 'The wakeup was queued.',
     'SYSTEM', 'router', request, agent, task,
-    jsonb_strip_nulls(jsonb_build_object('agent', agent, 'task_id', task, 'runId', id, 'source', source)), causation, $2
+    jsonb_strip_nulls(jsonb_build_object('agent', agent, 'task_id', task, 'runId', id, 'source', source)), causation, $4
   FROM n WHERE activity IS NOT NULL),
 event AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, data, occurred_at)
-  SELECT workspace, id, 1, 'CREATED', data, $2
+  SELECT workspace, id, 1, 'CREATED', data, $4
   FROM n),
 linked AS (
   UPDATE wakeup_requests q
   SET run_id = n.id
   FROM n
-  WHERE q.id = n.request AND q.id = ANY($3)
+  WHERE q.id = n.request AND q.id = ANY($5)
   RETURNING q.id),
 open AS (
   UPDATE routine_runs f
   SET completed_at = NULL
   FROM n
-  WHERE f.id = n.fire AND f.id = ANY($4) AND f.status = 'COALESCED')
-SELECT count(*) FROM linked`
-	linked, err := pgtx.QueryOne[int](ctx, r, query, encoded, r.Now, pgtx.IDs(stored), pgtx.IDs(fires))
-	if err == nil && linked != len(stored) {
-		err = fmt.Errorf("linked %d requests, want %d", linked, len(stored))
-	}
-	if err != nil {
-		return fmt.Errorf("insert runs: %w", err)
-	}
-	for _, n := range r.runs {
-		r.Publish(event.Event{Kind: event.Run, WorkspaceID: n.workspaceID, ID: xid.ID(n.run.ID)})
-	}
-	return nil
-}
+  WHERE f.id = n.fire AND f.id = ANY($6) AND f.status = 'COALESCED'),
+lowered AS (
+  UPDATE agent_lanes l
+  SET head_at = h.at, head_id = h.id
+  FROM (SELECT DISTINCT ON (agent) agent, at, id FROM n WHERE parked IS NULL ORDER BY agent, at, id) AS h
+  WHERE l.agent_id = h.agent AND l.agent_id = ANY($7)
+    AND (l.head_id IS NULL OR (h.at, h.id) < (l.head_at, l.head_id)))
+SELECT (SELECT count(*) FROM made), (SELECT count(*) FROM linked)`
 
 // writeParkings writes the parkings that merges changed.
 func (r *router) writeParkings(ctx context.Context) error {

@@ -52,8 +52,11 @@ func (t *tx) wakeAll(ctx context.Context, batch []*waking) error {
 			return err
 		}
 	}
-	fresh, err = t.refuseWakes(ctx, fresh)
+	agents, err := t.readRecipients(ctx, pgtx.Distinct(wokenBy(fresh)), domain.MaxBacklog+1)
 	if err != nil {
+		return err
+	}
+	if fresh, err = t.refuseWakes(ctx, fresh, agents); err != nil {
 		return err
 	}
 	requests := make([]*newRequest, len(fresh))
@@ -61,7 +64,7 @@ func (t *tx) wakeAll(ctx context.Context, batch []*waking) error {
 		x.asRequest(ctx)
 		requests[i] = x.request
 	}
-	if err := t.send(ctx, requests); err != nil {
+	if err := t.sendTo(ctx, requests, agents); err != nil {
 		return err
 	}
 	return t.answerWakes(ctx, fresh)
@@ -118,13 +121,9 @@ func (t *tx) claimWakeKeys(ctx context.Context, batch []*waking) (fresh []*wakin
 }
 
 // refuseWakes leaves out the wakes whose agent is not there, or has a full backlog (SPEC S3.10), and gives their keys back.
-func (t *tx) refuseWakes(ctx context.Context, batch []*waking) (accepted []*waking, err error) {
-	queued, err := t.readBacklogs(ctx, batch)
-	if err != nil {
-		return nil, err
-	}
+func (t *tx) refuseWakes(ctx context.Context, batch []*waking, agents map[xid.ID]recipient) (accepted []*waking, err error) {
 	for _, x := range batch {
-		if x.err = x.refusal(queued); x.err == nil {
+		if x.err = x.refusal(agents); x.err == nil {
 			accepted = append(accepted, x)
 		} else if err := t.forgetKey(x.as(ctx), x.WorkspaceID, wakeMutation, x.Idempotency); err != nil {
 			return nil, err
@@ -133,38 +132,15 @@ func (t *tx) refuseWakes(ctx context.Context, batch []*waking) (accepted []*waki
 	return accepted, nil
 }
 
-// agentOf is an agent in the workspace in which it is looked for.
-type agentOf struct{ workspaceID, agentID xid.ID }
-
-func (x *waking) refusal(queued map[agentOf]int) error {
-	n, there := queued[agentOf{x.WorkspaceID, x.AgentID}]
-	if !there {
+func (x *waking) refusal(agents map[xid.ID]recipient) error {
+	to, there := agents[x.AgentID]
+	if !there || to.workspaceID != x.WorkspaceID {
 		return pgtx.NotFound(sql.ErrNoRows, []string{"agentId"}, "agent", x.AgentID)
 	}
-	if domain.Backlog(n, domain.WakeCauseWakeAgent) != domain.BacklogAccept {
-		return domain.AsUserError([]domain.FieldError{domain.BacklogFull(n)})
+	if domain.Backlog(to.queued, domain.WakeCauseWakeAgent) != domain.BacklogAccept {
+		return domain.AsUserError([]domain.FieldError{domain.BacklogFull(to.queued)})
 	}
 	return nil
-}
-
-// readBacklogs reads how many runs the agents of wakes have queued, up to the bound. An agent that is not in its workspace, or was
-// deleted, is left out.
-func (t *tx) readBacklogs(ctx context.Context, batch []*waking) (map[agentOf]int, error) {
-	const query = `
-SELECT workspace_id, id, (
-  SELECT count(*)
-  FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'QUEUED' LIMIT $2) AS queued)
-FROM agents a
-WHERE id = ANY($1) AND deleted_at IS NULL`
-	queued := map[agentOf]int{}
-	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
-		var of agentOf
-		var n int
-		err = rows.Scan(&of.workspaceID, &of.agentID, &n)
-		queued[of] = n
-		return struct{}{}, err
-	}, query, pgtx.IDs(pgtx.Distinct(wokenBy(batch))), domain.MaxBacklog+1)
-	return queued, pgtx.Wrap("read the backlogs of agents", err)
 }
 
 // answerWakes says of each wake which request it is, and whether that has its run. A request that was there before is the key's answer,

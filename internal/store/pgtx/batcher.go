@@ -3,6 +3,7 @@ package pgtx
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -112,6 +113,7 @@ func (b *Batcher[T]) lead(ctx context.Context, c *call[T]) error {
 		return err
 	}
 	defer b.Turn.Give()
+	runtime.Gosched() // whoever can run already joins: those whom one commit lets go on often ask for the next thing all at once
 	return b.do(ctx, b.take())
 }
 
