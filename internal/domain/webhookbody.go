@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// payloadVariable holds the whole body of a webhook.
-const payloadVariable = "payload"
+// PayloadVariable holds the whole body of a webhook.
+const PayloadVariable = "payload"
 
 // WebhookValues turns the body of a webhook into values. The members of its JSON object are the values; a member that
 // is not a string becomes its JSON text. "payload" is the whole body, even when a member has that name. An empty body
@@ -30,7 +30,7 @@ func WebhookValues(body []byte) (map[string]string, error) {
 	for name, raw := range members {
 		values[StorableText(name)] = StorableText(jsonText(raw))
 	}
-	values[payloadVariable] = StorableText(string(body))
+	values[PayloadVariable] = StorableText(string(body))
 	return values, nil
 }
 

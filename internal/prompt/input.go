@@ -11,11 +11,12 @@ import (
 
 // Input is everything a prompt is made of. Texts may be of any size and content; they are cleaned and cut here.
 type Input struct {
-	Delta   bool   // the agent resumes a session: wake context and run facts only
-	Summary string // continuation summary of a lightweight routine run; "" for every other run
-	Agent   Agent
-	Wakes   []Wake // the run's wakeups, in the order they were asked for
-	Run     Run
+	Delta        bool   // the agent resumes a session: wake context, run facts and actions only
+	Reinstructed bool   // of a delta: the session was told other instructions than these
+	Summary      string // continuation summary of a lightweight routine run; "" for every other run
+	Agent        Agent
+	Wakes        []Wake // the run's wakeups, in the order they were asked for
+	Run          Run
 }
 
 // Agent is the agent that is woken.
@@ -23,6 +24,7 @@ type Agent struct {
 	Name         string
 	Role         domain.AgentRole
 	Instructions string
+	Workspace    string // the name of its workspace; may be ""
 }
 
 // Run is the attempt that the prompt is for.
@@ -31,11 +33,21 @@ type Run struct {
 	Attempt     int // from 1
 	AgentID     string
 	WorkspaceID string
-	Workspace   string // its name; may be ""
-	Task        *Task  // nil for a taskless run
+	Task        *Task // nil for a taskless run
 	// Actions are the actions of SPEC S7.5 that will be carried out for this run, e.g. "comment"; unknown names are left
 	// out. None means that the agent is told so.
-	Actions []string
+	Actions    []string
+	Tools      domain.AgentTools
+	Colleagues []Colleague // whom a coordinator may give work to, the nearest first
+}
+
+// Colleague is another agent of the workspace.
+type Colleague struct {
+	ID     string
+	Name   string
+	Role   domain.AgentRole
+	Status domain.AgentStatus
+	About  string // its instructions or their beginning, of which the first sentence is shown
 }
 
 // Task is the task a run is about, as it stands now.
@@ -45,6 +57,7 @@ type Task struct {
 	Description string
 	State       domain.TaskState
 	Project     string    // its name; may be ""
+	Completes   bool      // it is completed when the run ends well and nobody says otherwise (AUTO_COMPLETE)
 	Blockers    []TaskRef // the open ones
 	Children    []TaskRef
 	// Comments are those on the task, oldest first. Those that woke this run may be among them; the newest five of the
@@ -55,9 +68,19 @@ type Task struct {
 
 // TaskRef names another task.
 type TaskRef struct {
-	ID    string
-	Title string
-	State domain.TaskState
+	ID      string
+	Title   string
+	State   domain.TaskState
+	Outcome *Outcome // what its work came to; nil: nobody has said, or nobody asks
+}
+
+// Outcome is what an agent said at the end of its last run about a task.
+type Outcome struct {
+	AgentID string
+	Agent   string // its name
+	Part    string // what it is of the task: "assignee", "reviewer", "approver", or "" for none of them
+	Text    string
+	At      time.Time
 }
 
 // Comment is a comment on a task.
@@ -82,6 +105,7 @@ type Wake struct {
 	User     string    // USER: name
 	Tasks    []TaskRef // TASK_BLOCKERS_RESOLVED: the blockers; TASK_CHILDREN_COMPLETED: the children
 	Question string    // APPROVAL_RESOLVED: what was asked
+	Outcomes []Outcome // TASK_ASSIGNED: what others said at the end of their runs about the task, the newest first
 
 	Approvals []Approval // TASK_ASSIGNED to an approver: what waits for its decision
 }

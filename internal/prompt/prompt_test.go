@@ -1,10 +1,7 @@
 package prompt
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,20 +13,18 @@ import (
 	"rouse.dev/rouse/internal/domain"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func base() Input {
 	return Input{
-		Agent: Agent{Name: "Ada", Role: domain.AgentRoleWorker, Instructions: "Keep the build green.\nAsk before you delete."},
-		Run:   Run{ID: "run_1", Attempt: 1, AgentID: "agt_1", WorkspaceID: "wsp_1", Workspace: "Lab"},
+		Agent: Agent{Name: "Ada", Role: domain.AgentRoleWorker, Instructions: "Keep the build green.\nAsk before you delete.", Workspace: "Lab"},
+		Run:   Run{ID: "run_1", Attempt: 1, AgentID: "agt_1", WorkspaceID: "wsp_1", Actions: domain.ActionsOf(false), Tools: domain.AgentToolsAPI},
 	}
 }
 
 func withTask(in Input) Input {
 	in.Run.Task = &Task{ID: "tsk_1", Title: "Fix the flaky test", Description: "It fails one time in ten.\n# Not a heading", State: domain.TaskStateInProgress, Project: "Core"}
-	in.Run.Actions = []string{"comment", "move_task", "complete_task", "create_subtask"}
+	in.Run.Actions = domain.ActionsOf(true)
 	return in
 }
 
@@ -45,103 +40,6 @@ func commentWake(n int) Wake {
 		Comment: &Comment{ID: id, Author: "Ben", Body: fmt.Sprintf("Comment number %d.\nPlease look.", n), At: at}}
 }
 
-// cases are the inputs of the golden files.
-func cases() map[string]Input {
-	routine := Wake{Source: domain.WakeupSourceRoutine, At: noon, Routine: "Watch the queue", Text: "Look at the queue of north.",
-		Payload: &domain.RoutinePayload{RoutineID: "rtn_1", TriggerID: "trg_1", RoutineRunID: "rrn_1",
-			Variables: map[string]string{"region": "north", "depth": "3"}, ScheduledFor: noon, MissedTicks: 12, MissedSince: noon.Add(-36 * time.Hour)}}
-	summary := base()
-	summary.Summary = "## Active focus\nThe queue of north.\n\n## Next action\nContinue monitoring."
-	manual := routine
-	manual.Payload = &domain.RoutinePayload{RoutineID: "rtn_1", RoutineRunID: "rrn_2"}
-	comments := withTask(base())
-	for n := 1; n <= 14; n++ {
-		comments.Run.Task.Comments = append(comments.Run.Task.Comments, *commentWake(n).Comment)
-	}
-	comments.Run.Task.CommentCount = 14
-	for n := 8; n <= 14; n++ {
-		comments.Wakes = append(comments.Wakes, commentWake(n))
-	}
-	burst := withTask(base())
-	for n := 1; n <= 60; n++ {
-		burst.Wakes = append(burst.Wakes, commentWake(n))
-	}
-	delta := withWakes(withTask(base()), commentWake(1))
-	delta.Delta, delta.Summary, delta.Run.Attempt = true, "never shown", 2
-	blockers := withWakes(withTask(base()), Wake{Source: domain.WakeupSourceTaskBlockersResolved, At: noon,
-		Payload: &domain.BlockersPayload{TaskID: "tsk_1", ResolvedBlockerIDs: []string{"tsk_2", "tsk_3"}},
-		Tasks:   []TaskRef{{ID: "tsk_2", Title: "Design", State: domain.TaskStateDone}, {ID: "tsk_3", Title: "Old plan", State: domain.TaskStateCancelled}}})
-	blockers.Run.Task.Children = []TaskRef{{ID: "tsk_4", Title: "Write it", State: domain.TaskStateTodo}}
-	missed := base() // three slots of one routine, and one with other values
-	for n, region := range []string{"north", "south", "north", "north"} {
-		fire := routine
-		fire.At, fire.Text = noon.Add(time.Duration(n)*time.Minute), "Look at the queue of "+region+"."
-		fire.Payload = &domain.RoutinePayload{RoutineID: "rtn_1", TriggerID: "trg_1", ScheduledFor: fire.At}
-		missed.Wakes = append(missed.Wakes, fire)
-	}
-	return map[string]Input{
-		"routine_merged": missed,
-		"routine":        withWakes(summary, routine),
-		"routine_manual": withWakes(base(), manual),
-		"comment":        comments,
-		"agent_error": withWakes(base(), Wake{Source: domain.WakeupSourceAgentError, At: noon, Agent: "Bob",
-			Payload: &domain.AgentErrorPayload{FailedAgentID: "agt_2", FailedSessionID: "ses_1", RunID: "run_9", Error: "exit code 3\ndisk full"}}),
-		"self": withWakes(base(), Wake{Source: domain.WakeupSourceSelf, At: noon, Payload: &domain.SelfPayload{Reason: "test", Payload: map[string]any{"b": 1, "a": "x"}}}),
-		"user": withWakes(base(), Wake{Source: domain.WakeupSourceUser, At: noon, User: "Ann", Payload: &domain.UserPayload{UserID: "usr_1", Context: map[string]any{"question": "how far?"}}}),
-		"task_assigned": withWakes(withTask(base()), Wake{Source: domain.WakeupSourceTaskAssigned, At: noon,
-			Payload: &domain.TaskPayload{TaskID: "tsk_1", Basis: domain.WakeBasisAssignee}}),
-		"task_review": withWakes(withTask(base()), Wake{Source: domain.WakeupSourceTaskAssigned, At: noon,
-			Payload: &domain.TaskPayload{TaskID: "tsk_1", Basis: domain.WakeBasisReviewer}}),
-		"task_blockers_resolved": blockers,
-		"task_children_completed": withWakes(withTask(base()), Wake{Source: domain.WakeupSourceTaskChildrenCompleted, At: noon,
-			Payload: &domain.TaskPayload{TaskID: "tsk_1"}, Tasks: []TaskRef{{ID: "tsk_4", Title: "Write it", State: domain.TaskStateDone}}}),
-		"approval_resolved": withWakes(base(), Wake{Source: domain.WakeupSourceApprovalResolved, At: noon, Question: "May I merge?",
-			Payload: &domain.ApprovalPayload{ApprovalID: "apr_1", Status: domain.ApprovalStatusRejected, DecisionNote: "Not before Friday."}}),
-		"budget_alert": withWakes(base(), Wake{Source: domain.WakeupSourceBudgetAlert, At: noon, Agent: "Bob",
-			Payload: &domain.BudgetPayload{AgentID: "agt_2", BudgetPct: 82.5}}),
-		"burst": burst,
-		"delta": delta,
-	}
-}
-
-func TestGolden(t *testing.T) {
-	for name, in := range cases() {
-		t.Run(name, func(t *testing.T) {
-			got := Build(in).Text
-			file := filepath.Join("testdata", name+".golden")
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatalf("%v: go test ./internal/prompt -update writes it", err)
-			}
-			if got != string(want) {
-				t.Errorf("differs from %s; if it should, run go test ./internal/prompt -update. Got:\n%s", file, got)
-			}
-			if again := Build(in).Text; again != got {
-				t.Error("the same input gave another text")
-			}
-		})
-	}
-}
-
-func TestEverySourceHasAGoldenFile(t *testing.T) {
-	have := map[domain.WakeupSource]bool{}
-	for _, in := range cases() {
-		for _, wake := range in.Wakes {
-			have[wake.Source] = true
-		}
-	}
-	for _, source := range domain.WakeupSource("").Values() {
-		if !have[domain.WakeupSource(source)] {
-			t.Errorf("%s has none", source)
-		}
-	}
-}
-
 func TestSummary(t *testing.T) {
 	long := base()
 	long.Summary = strings.Repeat("é", 2000)
@@ -154,12 +52,12 @@ func TestSummary(t *testing.T) {
 	}
 	long.Delta = true
 	if p := Build(long); p.SummaryInjected != "" || strings.Contains(p.Text, "é") || strings.Contains(p.Text, "Who you are") {
-		t.Error("C108: a delta holds more than wake context and run facts")
+		t.Error("C108: a delta holds more than wake context, run facts and actions")
 	}
 }
 
 func TestComments(t *testing.T) {
-	text := Build(cases()["comment"]).Text
+	text := Build(merged()["comments"]).Text
 	for n := 1; n <= 14; n++ {
 		shown := strings.Count(text, fmt.Sprintf("Comment number %d.", n))
 		want := 1
@@ -249,7 +147,7 @@ func TestTheTasksDescriptionTakesWhatItsSectionLeaves(t *testing.T) {
 }
 
 func TestABurstShowsTheNewestAndCountsTheRest(t *testing.T) {
-	text := Build(cases()["burst"]).Text
+	text := Build(merged()["burst"]).Text
 	for _, want := range []string{"60 causes", "oldest 10 of them: 10 COMMENT", "\n11. [COMMENT", "\n60. [COMMENT"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing", want)
@@ -306,7 +204,7 @@ func TestBound(t *testing.T) {
 		if utf8.RuneCountInString(p.SummaryInjected) > MaxSummaryRunes || Build(in) != p {
 			t.Fatal("the summary is too long, or the text changes")
 		}
-		if !in.Delta && !strings.Contains(p.Text, "# How to answer") || !strings.Contains(p.Text, "# This run") {
+		if !strings.Contains(p.Text, "# How to answer") || !strings.Contains(p.Text, "# This run") || !strings.HasSuffix(p.Text, "\n") {
 			t.Fatal("a section was cut off: the bounds of sections do not add up")
 		}
 	})
@@ -323,13 +221,14 @@ func anyText() *rapid.Generator[string] {
 func anyInput() *rapid.Generator[Input] {
 	return rapid.Custom(func(t *rapid.T) Input {
 		text := func(label string) string { return anyText().Draw(t, label) }
-		in := Input{Delta: rapid.Bool().Draw(t, "delta"), Summary: text("summary"),
-			Agent: Agent{Name: text("name"), Role: domain.AgentRole(text("role")), Instructions: text("instructions")},
-			Run:   Run{ID: text("run"), Attempt: rapid.Int().Draw(t, "attempt"), AgentID: text("agent"), WorkspaceID: text("ws"), Workspace: text("wsname"), Actions: []string{"comment", text("action")}}}
+		in := Input{Delta: rapid.Bool().Draw(t, "delta"), Reinstructed: rapid.Bool().Draw(t, "reinstructed"), Summary: text("summary"),
+			Agent: Agent{Name: text("name"), Role: domain.AgentRole(text("role")), Instructions: text("instructions"), Workspace: text("wsname")},
+			Run:   Run{ID: text("run"), Attempt: rapid.Int().Draw(t, "attempt"), AgentID: text("agent"), WorkspaceID: text("ws"), Actions: []string{"comment", text("action")}, Tools: domain.AgentToolsAPI}}
 		long := text("long")
 		refs := make([]TaskRef, rapid.IntRange(0, 80).Draw(t, "refs"))
 		for i := range refs {
-			refs[i] = TaskRef{ID: long, Title: long}
+			refs[i] = TaskRef{ID: long, Title: long, Outcome: &Outcome{Agent: long, Text: long}}
+			in.Run.Colleagues = append(in.Run.Colleagues, Colleague{ID: long, Name: long, About: long})
 		}
 		comment := Comment{ID: long, Author: long, Body: long}
 		if rapid.Bool().Draw(t, "task") {
@@ -343,7 +242,7 @@ func anyInput() *rapid.Generator[Input] {
 			&domain.ApprovalPayload{ApprovalID: long, DecisionNote: long}, &domain.BudgetPayload{AgentID: long, BudgetPct: 1e300}}
 		for range rapid.IntRange(0, 70).Draw(t, "wakes") {
 			in.Wakes = append(in.Wakes, Wake{Source: domain.WakeupSource(long), Payload: rapid.SampledFrom(payloads).Draw(t, "payload"),
-				Routine: long, Text: long, Comment: &comment, Agent: long, User: long, Tasks: refs, Question: long, At: noon})
+				Routine: long, Text: long, Comment: &comment, Agent: long, User: long, Tasks: refs, Question: long, At: noon, Outcomes: []Outcome{{Agent: long, Text: long}, {Text: long}}, Approvals: []Approval{{ID: long, Question: long}}})
 		}
 		return in
 	})

@@ -19,14 +19,17 @@ func clean(s string) string {
 
 // oneLine makes a name or title that cannot start a line of its own.
 func oneLine(s string) string {
-	return bounded(s, maxName, func(s string) string {
-		return strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) {
-				return ' '
-			}
-			return r
-		}, clean(s))
-	})
+	return bounded(s, maxName, func(s string) string { return blankControls(clean(s)) })
+}
+
+// blankControls puts a blank for each control character, line breaks among them.
+func blankControls(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // bounded shapes s into at most limit bytes. Of a huge text only the start is shaped, so its size costs nothing.
@@ -47,8 +50,11 @@ func cut(s string, limit int) string {
 	return marked(s, limit, len(s))
 }
 
+// cutMark is how a text that was cut says so.
+const cutMark = " [… cut, "
+
 func marked(s string, limit, length int) string {
-	mark := fmt.Sprintf(" [… cut, %d bytes long]", length)
+	mark := fmt.Sprintf(cutMark+"%d bytes long]", length)
 	return domain.CutText(s, limit-len(mark), "") + mark
 }
 
@@ -62,13 +68,15 @@ func quote(s string, limit int) string {
 	})
 }
 
-// object shows free-form details as JSON, whose members come sorted.
+// object shows free-form details as JSON, whose members come sorted. It stays as it is written: < is no \u003c.
 func object(v any, limit int) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
+	var raw strings.Builder
+	encoder := json.NewEncoder(&raw)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
 		return "> (details that cannot be shown)"
 	}
-	return quote(string(raw), limit)
+	return quote(raw.String(), limit)
 }
 
 // both quotes two texts in limit bytes together: one takes what the other leaves of its half.

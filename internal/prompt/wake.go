@@ -107,7 +107,7 @@ func describe(w Wake, limit int) string {
 		what, details = describeTask(w, p, limit)
 	case *domain.BlockersPayload:
 		what = fmt.Sprintf("Nothing blocks task %s any more. Continue with it.", oneLine(p.TaskID))
-		details = lines("Resolved:", references(blockers(w, p)))
+		details = lines("Resolved:", ended(blockers(w, p), limit))
 	case *domain.ApprovalPayload:
 		what, details = describeApproval(w, p, limit)
 	case *domain.BudgetPayload:
@@ -139,8 +139,12 @@ func describeRoutine(w Wake, p *domain.RoutinePayload, limit int) (what, details
 	if p.MissedTicks > 0 {
 		what += " " + missed(p)
 	}
-	text, variables := both(limit, quoted(w.Text), objectOf(len(p.Variables) > 0, p.Variables))
-	return what, lines(titled("What it asks for:", text), titled("Variables:", variables))
+	text, values := both(limit, quoted(w.Text), variables(p.Variables, w.Text))
+	title := "Variables:"
+	if strings.Contains(values, cutMark) {
+		title = "Variables, cut where they are long; the run's wakeup request has them whole:"
+	}
+	return what, lines(titled("What it asks for:", text), titled(title, values))
 }
 
 // missed is the sentence of SPEC S4.5.
@@ -179,17 +183,18 @@ func describeTask(w Wake, p *domain.TaskPayload, limit int) (what, details strin
 	id := oneLine(p.TaskID)
 	if w.Source == domain.WakeupSourceTaskChildrenCompleted {
 		return fmt.Sprintf("All subtasks of task %s have ended. Check their outcome and finish the task, or plan what is missing.", id),
-			references(w.Tasks)
+			ended(w.Tasks, limit)
 	}
 	switch p.Basis {
 	case domain.WakeBasisReviewer:
-		return fmt.Sprintf("Task %s waits for your review. Read its outcome and say what you find.", id), ""
+		return fmt.Sprintf("Task %s waits for your review. Read its outcome and say what you find.", id), outcomes(w.Outcomes, limit)
 	case domain.WakeBasisApprover:
-		return fmt.Sprintf("Task %s waits for your approval. Decide and give your reason.", id), openApprovals(w.Approvals, limit)
+		asked, said := both(limit, func(limit int) string { return openApprovals(w.Approvals, limit) }, func(limit int) string { return outcomes(w.Outcomes, limit) })
+		return fmt.Sprintf("Task %s waits for your approval. Decide and give your reason.", id), lines(asked, said)
 	case domain.WakeBasisExplicit:
-		return fmt.Sprintf("You were asked by name to work on task %s.", id), ""
+		return fmt.Sprintf("You were asked by name to work on task %s.", id), outcomes(w.Outcomes, limit)
 	}
-	return fmt.Sprintf("Task %s is assigned to you. Do it.", id), ""
+	return fmt.Sprintf("Task %s is assigned to you. Do it.", id), outcomes(w.Outcomes, limit)
 }
 
 // openApprovals names what there is to decide by the ids that the action takes.
@@ -228,6 +233,11 @@ func blockers(w Wake, p *domain.BlockersPayload) []TaskRef {
 
 // references lists tasks, at most maxReferences of them.
 func references(tasks []TaskRef) string {
+	return listed(tasks, func(TaskRef) string { return "" })
+}
+
+// listed lists tasks, each with what is to be said of it.
+func listed(tasks []TaskRef, more func(TaskRef) string) string {
 	var out []string
 	for i, task := range tasks {
 		if i == maxReferences {
@@ -238,7 +248,7 @@ func references(tasks []TaskRef) string {
 		if task.State != "" {
 			line += ", " + oneLine(string(task.State))
 		}
-		out = append(out, line)
+		out = append(out, lines(line, more(task)))
 	}
 	return strings.Join(out, "\n")
 }

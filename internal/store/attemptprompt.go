@@ -6,16 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	entsql "entgo.io/ent/dialect/sql"
-
 	"rouse.dev/rouse/ent"
-	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/comment"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/prompt"
 	"rouse.dev/rouse/internal/store/guard"
 	"rouse.dev/rouse/internal/store/pgtx"
-	"rouse.dev/rouse/internal/xid"
 )
 
 // Bounds of what a prompt is given about a task; the prompt cuts further.
@@ -37,37 +33,61 @@ func (t *tx) taskInPrompt(ctx context.Context, run runRow, k *ent.Task) (shown *
 	if p := k.Edges.Project; p != nil {
 		shown.Project = p.Name
 	}
-	blockers := `
-SELECT x.id, CASE WHEN ` + guard.NamedBlind("$3") + ` THEN '' ELSE x.title END, x.state
+	if err := t.linksInPrompt(ctx, run, shown); err != nil {
+		return nil, err
+	}
+	newest, err := t.promptComments(ctx, newestComments, run.taskID, promptComments)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(newest)
+	if shown.Comments = newest; len(newest) == promptComments { // there may be more
+		if shown.CommentCount, err = t.Comment.Query().Where(comment.TaskID(run.taskID)).Count(ctx); err != nil {
+			return nil, fmt.Errorf("count the task's comments: %w", err)
+		}
+	}
+	return shown, nil
+}
+
+// linkedQuery reads what the task $1 is linked with, at most $2 of each kind, for the agent $3: its open blockers, its children, and
+// itself where its step completes it for its assignee.
+var linkedQuery = `
+(SELECT 'blocker' AS kind, x.id, CASE WHEN ` + guard.NamedBlind("$3") + ` THEN '' ELSE x.title END, x.state
 FROM task_blockers b
 JOIN tasks x ON x.id = b.blocker_id
 WHERE b.task_id = $1 AND ` + guard.TaskOpen("x") + `
 ORDER BY x.id
-LIMIT $2`
-	if shown.Blockers, err = t.taskRefs(ctx, blockers, run.taskID, promptTasks, run.agentID); err != nil {
-		return nil, err
-	}
-	const children = `
-SELECT id, title, state
+LIMIT $2)
+UNION ALL
+(SELECT 'child', id, title, state
 FROM tasks
 WHERE parent_id = $1 AND archived_at IS NULL AND deleted_at IS NULL
 ORDER BY id
-LIMIT $2`
-	if shown.Children, err = t.taskRefs(ctx, children, run.taskID, promptTasks); err != nil {
-		return nil, err
-	}
-	if shown.CommentCount, err = t.Comment.Query().Where(comment.TaskID(run.taskID)).Count(ctx); err != nil {
-		return nil, fmt.Errorf("count the task's comments: %w", err)
-	}
-	newest, err := t.Comment.Query().Where(comment.TaskID(run.taskID)).WithAuthorAgent().Order(comment.ByCreatedAt(entsql.OrderDesc()), comment.ByID(entsql.OrderDesc())).Limit(promptComments).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the task's comments: %w", err)
-	}
-	slices.Reverse(newest)
-	for _, c := range newest {
-		shown.Comments = append(shown.Comments, promptComment(c))
-	}
-	return shown, nil
+LIMIT $2)
+UNION ALL
+SELECT 'completes', t.id, '', t.state
+FROM tasks t
+JOIN workflow_steps s ON s.id = t.step_id
+WHERE t.id = $1 AND t.assignee_id = $3 AND s.on_enter @> '["` + string(domain.StepActionAutoComplete) + `"]'
+ORDER BY 1, 2`
+
+// linksInPrompt fills in what the run's task is linked with.
+func (t *tx) linksInPrompt(ctx context.Context, run runRow, shown *prompt.Task) error {
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
+		var kind string
+		var r prompt.TaskRef
+		err = rows.Scan(&kind, &r.ID, &r.Title, &r.State)
+		switch kind {
+		case "blocker":
+			shown.Blockers = append(shown.Blockers, r)
+		case "child":
+			shown.Children = append(shown.Children, r)
+		default:
+			shown.Completes = true
+		}
+		return struct{}{}, err
+	}, linkedQuery, run.taskID, promptTasks, run.agentID)
+	return pgtx.Wrap("read what the task is linked with", err)
 }
 
 func (t *tx) taskRefs(ctx context.Context, query string, args ...any) ([]prompt.TaskRef, error) {
@@ -78,22 +98,31 @@ func (t *tx) taskRefs(ctx context.Context, query string, args ...any) ([]prompt.
 	return refs, nil
 }
 
-func promptComment(c *ent.Comment) prompt.Comment {
-	author := c.AuthorName
-	switch {
-	case c.Edges.AuthorAgent != nil:
-		author = c.Edges.AuthorAgent.Name
-	case c.Channel != "":
-		author = c.AuthorName + " (" + c.Channel + ")"
-	}
-	return prompt.Comment{ID: string(c.ID), Author: author, Body: c.Body, At: c.CreatedAt}
+const commentsInPrompt = `
+SELECT c.id, coalesce(a.name, CASE WHEN c.channel = '' THEN c.author_name ELSE c.author_name || ' (' || c.channel || ')' END),
+  c.body, c.created_at
+FROM comments c
+LEFT JOIN agents a ON a.id = c.author_agent_id
+`
+
+// newestComments are the newest $2 comments on the task $1, the newest first.
+const newestComments = commentsInPrompt + `WHERE c.task_id = $1
+ORDER BY c.created_at DESC, c.id DESC
+LIMIT $2`
+
+// promptComments reads comments with their authors' names.
+func (t *tx) promptComments(ctx context.Context, query string, args ...any) ([]prompt.Comment, error) {
+	found, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (c prompt.Comment, err error) {
+		return c, rows.Scan(&c.ID, &c.Author, &c.Body, &c.At)
+	}, query, args...)
+	return found, pgtx.Wrap("read comments for the prompt", err)
 }
 
 // recordsInPrompt fills in what the ids in the wakes' payloads stand for, in one query for each kind.
 func (t *tx) recordsInPrompt(ctx context.Context, run runRow, wakes []prompt.Wake, of *prompt.Task) error {
 	n := namedRecords{run: run}
 	for _, w := range wakes {
-		n.want(w.Payload)
+		n.want(w, of)
 	}
 	if err := t.readNamed(ctx, &n); err != nil {
 		return err
@@ -114,11 +143,14 @@ type namedRecords struct {
 	questions, names map[string]string
 	resolved         []prompt.TaskRef
 	open             map[string][]prompt.Approval
+
+	toldOf   []string                    // tasks
+	outcomes map[string][]prompt.Outcome // by task
 }
 
-// want notes what a payload names.
-func (n *namedRecords) want(payload domain.Payload) {
-	switch p := payload.(type) {
+// want notes what a wake of a run about the task of names.
+func (n *namedRecords) want(w prompt.Wake, of *prompt.Task) {
+	switch p := w.Payload.(type) {
 	case *domain.CommentPayload:
 		n.commentIDs = append(n.commentIDs, p.CommentID)
 	case *domain.ApprovalPayload:
@@ -128,8 +160,16 @@ func (n *namedRecords) want(payload domain.Payload) {
 	case *domain.BudgetPayload:
 		n.agentIDs = append(n.agentIDs, p.AgentID)
 	case *domain.BlockersPayload:
-		n.taskIDs = append(n.taskIDs, p.ResolvedBlockerIDs...)
+		n.taskIDs, n.toldOf = append(n.taskIDs, p.ResolvedBlockerIDs...), append(n.toldOf, p.ResolvedBlockerIDs...)
 	case *domain.TaskPayload:
+		switch {
+		case w.Source == domain.WakeupSourceTaskAssigned:
+			n.toldOf = append(n.toldOf, p.TaskID)
+		case of != nil:
+			for _, child := range of.Children {
+				n.toldOf = append(n.toldOf, child.ID)
+			}
+		}
 		if p.Basis == domain.WakeBasisApprover {
 			n.toApprove = append(n.toApprove, p.TaskID)
 		}
@@ -148,10 +188,13 @@ func (n *namedRecords) show(w *prompt.Wake, of *prompt.Task) {
 	case *domain.BudgetPayload:
 		w.Agent = n.names[p.AgentID]
 	case *domain.BlockersPayload:
-		w.Tasks = slices.DeleteFunc(slices.Clone(n.resolved), func(r prompt.TaskRef) bool { return !slices.Contains(p.ResolvedBlockerIDs, r.ID) })
+		w.Tasks = n.withOutcomes(slices.DeleteFunc(slices.Clone(n.resolved), func(r prompt.TaskRef) bool { return !slices.Contains(p.ResolvedBlockerIDs, r.ID) }))
 	case *domain.TaskPayload:
-		if w.Source == domain.WakeupSourceTaskChildrenCompleted && of != nil {
-			w.Tasks = of.Children
+		switch {
+		case w.Source == domain.WakeupSourceTaskAssigned:
+			w.Outcomes = n.outcomes[p.TaskID]
+		case of != nil:
+			w.Tasks = n.withOutcomes(slices.Clone(of.Children))
 		}
 		if p.Basis == domain.WakeBasisApprover {
 			w.Approvals = n.open[p.TaskID]
@@ -162,6 +205,9 @@ func (n *namedRecords) show(w *prompt.Wake, of *prompt.Task) {
 // readNamed reads what is wanted, each kind of record in one statement.
 func (t *tx) readNamed(ctx context.Context, n *namedRecords) (err error) {
 	if n.open, err = t.openApprovals(ctx, n.toApprove); err != nil {
+		return err
+	}
+	if n.outcomes, err = t.outcomesOf(ctx, n.run, n.toldOf); err != nil {
 		return err
 	}
 	if n.comments, err = t.promptCommentsByID(ctx, n.commentIDs); err != nil {
@@ -213,18 +259,11 @@ func (t *tx) promptCommentsByID(ctx context.Context, list []string) (map[string]
 	if len(list) == 0 {
 		return found, nil
 	}
-	keys := make([]xid.ID, len(list))
-	for i, id := range list {
-		keys[i] = xid.ID(id)
+	rows, err := t.promptComments(ctx, commentsInPrompt+`WHERE c.id = ANY($1)`, pgtx.TextArray(list))
+	for i := range rows {
+		found[rows[i].ID] = &rows[i]
 	}
-	rows, err := t.Comment.Query().Where(comment.IDIn(keys...)).WithAuthorAgent(func(q *ent.AgentQuery) { q.Select(agent.FieldName) }).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read comments: %w", err)
-	}
-	for _, c := range rows {
-		found[string(c.ID)] = new(promptComment(c))
-	}
-	return found, nil
+	return found, err
 }
 
 // textsByID reads one text for each id.

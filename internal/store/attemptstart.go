@@ -42,9 +42,13 @@ type starting struct {
 
 	requests []requestRow
 	resume   string // the session to resume
-	prompt   prompt.Prompt
-	full     string     // for a new session, should the one to resume be gone
-	token    auth.Token // of the run
+
+	reinstructed bool // that session was told other instructions, as far as is known
+	colleagues   []prompt.Colleague
+
+	prompt prompt.Prompt
+	full   string     // for a new session, should the one to resume be gone
+	token  auth.Token // of the run
 
 	launch *Launch
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/routine"
@@ -80,11 +81,14 @@ func (t *tx) prepare(ctx context.Context, starts []*starting, room int) ([]*star
 	if err != nil {
 		return nil, err
 	}
+	if err := t.readColleagues(ctx, starts); err != nil {
+		return nil, err
+	}
 	for i, x := range starts {
 		if room <= 0 {
 			return starts[:i], nil
 		}
-		if x.resume, err = t.openSession(ctx, x.run, x.agent); err != nil {
+		if err = t.openSession(ctx, x); err != nil {
 			return nil, err
 		}
 		if err := t.buildPrompt(ctx, x, routines, summaries[chainOf(x.run)]); err != nil {
@@ -110,16 +114,40 @@ func (t *tx) buildPrompt(ctx context.Context, x *starting, routines map[xid.ID]*
 	}
 	in := prompt.Input{
 		Summary: summary,
-		Agent:   prompt.Agent{Name: x.agent.Name, Role: x.agent.Role, Instructions: x.agent.Instructions},
+		Agent:   x.told(),
 		Wakes:   wakes,
-		Run: prompt.Run{ID: string(x.run.id), Attempt: x.run.attempt, AgentID: string(x.run.agentID),
-			WorkspaceID: string(x.run.workspaceID), Workspace: x.agent.Edges.Workspace.Name, Task: shown, Actions: domain.ActionsOf(x.run.taskID != "")},
+		Run: prompt.Run{ID: string(x.run.id), Attempt: x.run.attempt, AgentID: string(x.run.agentID), WorkspaceID: string(x.run.workspaceID),
+			Task: shown, Actions: domain.ActionsOf(x.run.taskID != ""), Tools: x.spec.AgentTools(), Colleagues: x.colleagues},
 	}
 	if x.prompt = prompt.Build(in); x.resume != "" {
-		in.Delta = true
+		in.Delta, in.Reinstructed = true, x.reinstructed
 		x.full, x.prompt = x.prompt.Text, prompt.Build(in)
 	}
 	return nil
+}
+
+// told is what the agent is told of itself.
+func (x *starting) told() prompt.Agent {
+	return prompt.Agent{Name: x.agent.Name, Role: x.agent.Role, Instructions: x.agent.Instructions, Workspace: x.agent.Edges.Workspace.Name}
+}
+
+// readColleagues reads whom the coordinators among the agents may give work to.
+func (t *tx) readColleagues(ctx context.Context, starts []*starting) error {
+	coordinators := slices.DeleteFunc(slices.Clone(starts), func(x *starting) bool { return x.agent.Role != domain.AgentRoleCoordinator })
+	if len(coordinators) == 0 {
+		return nil
+	}
+	found := map[xid.ID][]prompt.Colleague{}
+	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (c prompt.Colleague, err error) {
+		var of xid.ID
+		err = rows.Scan(&of, &c.ID, &c.Name, &c.Role, &c.About, &c.Status)
+		found[of] = append(found[of], c)
+		return c, err
+	}, colleaguesQuery, pgtx.IDs(idsBy(coordinators, func(x *starting) xid.ID { return x.run.agentID })), promptColleagues, aboutColleague)
+	for _, x := range coordinators {
+		x.colleagues = found[x.run.agentID]
+	}
+	return pgtx.Wrap("read the coordinators' colleagues", err)
 }
 
 // routinesOf reads the routines that the requests of runs name.

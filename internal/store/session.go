@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/prompt"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -32,23 +32,45 @@ WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
 }
 
 // openSession decides whether the attempt resumes its task's session, and marks that session at work (SPEC S7.2).
-func (t *tx) openSession(ctx context.Context, run runRow, ag *ent.Agent) (resume string, err error) {
+func (t *tx) openSession(ctx context.Context, x *starting) error {
+	run, ag := x.run, x.agent
 	former, err := t.conversation(ctx, run)
 	if err != nil || former.ExternalID == "" {
-		return "", err
+		return err
 	}
 	f := domain.SessionFacts{Former: former, Now: t.Now, MaxRuns: ag.SessionMaxRuns}
 	if ag.SessionMaxAgeMs != nil {
 		f.MaxAge = pgtx.Ptr(time.Duration(*ag.SessionMaxAgeMs) * time.Millisecond)
 	}
 	if f.Failed, err = t.resumeFailed(ctx, run, former.ExternalID); err != nil {
-		return "", err
+		return err
 	}
 	plan := domain.PlanSession(f)
+	x.resume = plan.Resume
 	if plan.Ends {
-		return plan.Resume, t.endSession(ctx, run)
+		return t.endSession(ctx, run)
 	}
-	return plan.Resume, t.setSession(ctx, run, domain.TaskSessionStateRunning)
+	x.reinstructed, err = t.markResumed(ctx, run, former.ExternalID, prompt.Instructions(x.told()))
+	return err
+}
+
+// markResumed marks the task's session at work, and says whether the agent's instructions are new to it: its last run that ended well
+// was told others, or is not kept any more. What a run was told in full, or a new session in its place, is in its contents.
+func (t *tx) markResumed(ctx context.Context, run runRow, sessionID, instructions string) (isNew bool, err error) {
+	const query = `
+-- $1 task, $2 agent, $3 the session, $4 the instructions
+UPDATE task_sessions
+SET state = 'RUNNING'
+WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'
+RETURNING NOT coalesce((
+  SELECT strpos(CASE WHEN c.full_prompt = '' THEN c.assembled_prompt ELSE c.full_prompt END, $4) > 0
+  FROM runs r
+  JOIN run_contents c ON c.run_id = r.id
+  WHERE r.task_id = $1 AND r.agent_id = $2 AND r.session_id = $3 AND r.status = 'FINISHED'
+  ORDER BY r.requested_at DESC, r.id DESC
+  LIMIT 1), false)`
+	isNew, err = pgtx.QueryOne[bool](ctx, t, query, run.taskID, run.agentID, sessionID, instructions)
+	return isNew, pgtx.Wrap("mark the task's session at work", err)
 }
 
 // endSession ends the task's session for one that begins anew: what it knew goes with it.
@@ -59,13 +81,6 @@ SET state = 'ENDED', secrets = NULL
 WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
 	_, err := pgtx.Exec(ctx, t, query, run.taskID, run.agentID)
 	return pgtx.Wrap("end the task's session", err)
-}
-
-// setSession moves the task's session that has not ended.
-func (t *tx) setSession(ctx context.Context, run runRow, state domain.TaskSessionState) error {
-	_, err := pgtx.Exec(ctx, t, `
-UPDATE task_sessions SET state = $3 WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`, run.taskID, run.agentID, state)
-	return pgtx.Wrap("move the task's session", err)
 }
 
 // resumeFailed says whether the run's last attempt resumed the session and failed so that the session may be to blame.
