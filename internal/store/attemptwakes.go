@@ -88,7 +88,7 @@ func (t *tx) prepare(ctx context.Context, starts []*starting, room int) ([]*star
 		if room <= 0 {
 			return starts[:i], nil
 		}
-		if err = t.openSession(ctx, x); err != nil {
+		if x.resume, x.reinstructed, err = t.openSession(ctx, x.run, x.agent, prompt.Instructions(x.told())); err != nil {
 			return nil, err
 		}
 		if err := t.buildPrompt(ctx, x, routines, summaries[chainOf(x.run)]); err != nil {

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/prompt"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -31,27 +31,26 @@ WHERE task_id = $1 AND agent_id = $2 AND state <> 'ENDED'`
 	return c, pgtx.Wrap("read the task's session", err)
 }
 
-// openSession decides whether the attempt resumes its task's session, and marks that session at work (SPEC S7.2).
-func (t *tx) openSession(ctx context.Context, x *starting) error {
-	run, ag := x.run, x.agent
+// openSession decides whether the attempt resumes its task's session, and marks that session at work (SPEC S7.2). isNew says that
+// the agent's instructions are new to that session.
+func (t *tx) openSession(ctx context.Context, run runRow, ag *ent.Agent, instructions string) (resume string, isNew bool, err error) {
 	former, err := t.conversation(ctx, run)
 	if err != nil || former.ExternalID == "" {
-		return err
+		return "", false, err
 	}
 	f := domain.SessionFacts{Former: former, Now: t.Now, MaxRuns: ag.SessionMaxRuns}
 	if ag.SessionMaxAgeMs != nil {
 		f.MaxAge = pgtx.Ptr(time.Duration(*ag.SessionMaxAgeMs) * time.Millisecond)
 	}
 	if f.Failed, err = t.resumeFailed(ctx, run, former.ExternalID); err != nil {
-		return err
+		return "", false, err
 	}
 	plan := domain.PlanSession(f)
-	x.resume = plan.Resume
 	if plan.Ends {
-		return t.endSession(ctx, run)
+		return plan.Resume, false, t.endSession(ctx, run)
 	}
-	x.reinstructed, err = t.markResumed(ctx, run, former.ExternalID, prompt.Instructions(x.told()))
-	return err
+	isNew, err = t.markResumed(ctx, run, former.ExternalID, instructions)
+	return plan.Resume, isNew, err
 }
 
 // markResumed marks the task's session at work, and says whether the agent's instructions are new to it: its last run that ended well
