@@ -111,9 +111,9 @@ func tools(run Run) string {
 	case domain.AgentToolsMCP:
 		return "While you work, the tools of the MCP server rouse do the same at once, and show more. What you did by a tool is done: leave it out of the actions.\n"
 	case domain.AgentToolsAPI:
-		names := "decideApproval acts; run and workspace { agents } show"
+		names := "decideApproval and wakeSelf act; run and workspace { agents } show"
 		if run.Task != nil {
-			names = "commentOnTask, moveTask, createTask, requestApproval and decideApproval act; task, run and workspace { agents } show"
+			names = "commentOnTask, moveTask, createTask, requestApproval, decideApproval and wakeSelf act; task, run and workspace { agents } show"
 		}
 		return "While you work, the API is there, too: " + names + ". For example:\n\n" + curl(run)
 	}
