@@ -51,7 +51,7 @@ func branchesOfShapes(shapes []domain.TerminalShape) (out []branch) {
 		failed      = `status = 'FAILED'`
 		cancelled   = `status = 'CANCELLED'`
 		unprocessed = `status = 'FINISHED' AND outcome IS DISTINCT FROM 'processed'`
-		silent      = `status = 'FINISHED' AND outcome = 'processed' AND session_id IS NULL`
+		silent      = `silent`
 	)
 	seen := map[string]bool{}
 	for _, shape := range shapes {

@@ -10,6 +10,10 @@ ALTER TABLE run_contents DROP CONSTRAINT run_contents_pkey;
 ALTER TABLE run_contents DROP CONSTRAINT IF EXISTS run_contents_run_id_key;
 DROP INDEX IF EXISTS run_contents_run_id_key;
 ALTER TABLE run_contents ADD PRIMARY KEY (run_id);
+-- So is an attempt, by its run and number.
+ALTER TABLE run_attempts DROP CONSTRAINT run_attempts_pkey;
+DROP INDEX runattempt_run_id_number;
+ALTER TABLE run_attempts ADD PRIMARY KEY (run_id, number);
 
 -- Ended runs of a minute, by what their terminal shape is derived from, and the one row that says which minutes are counted.
 -- No record of the API is behind them, and the store reads and writes them by statements of its own.
@@ -52,3 +56,9 @@ CREATE INDEX wakeup_requests_unrouted ON wakeup_requests (agent_id, requested_at
 CREATE INDEX wakeup_requests_apart ON wakeup_requests (workspace_id, apart, requested_at, id) WHERE apart IS NOT NULL;
 CREATE INDEX wakeup_requests_dropped_by_pause ON wakeup_requests (agent_id, put_by_at) WHERE end_reason = 'AGENT_INACTIVE' OR end_reason = 'BUDGET_BLOCKED';
 CREATE INDEX wakeup_requests_ended_unlinked ON wakeup_requests (workspace_id, put_by_at) WHERE run_id IS NULL AND put_by_at IS NOT NULL;
+
+-- Whether a run ended well without a session (docs/decisions/0036-a-session-is-recorded-in-place.md). The index was of the session itself, so that its
+-- record wrote an entry into each index of the run.
+ALTER TABLE runs ADD COLUMN silent boolean NOT NULL GENERATED ALWAYS AS (status = 'FINISHED' AND outcome IS NOT DISTINCT FROM 'processed' AND session_id IS NULL) STORED;
+DROP INDEX runs_silent;
+CREATE INDEX runs_silent ON runs (workspace_id, finished_at) WHERE silent;

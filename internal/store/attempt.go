@@ -148,11 +148,11 @@ held AS (
   RETURNING l.run_id, l.attempt, l.owner, l.lease_until),
 living AS (
   -- the sign of life is left out rather than waited for: who ends the attempt may hold its row and wait for the lease
-  SELECT x.id
+  SELECT x.run_id, x.number
   FROM run_attempts x
   JOIN held h ON x.run_id = h.run_id AND x.number = h.attempt
   FOR NO KEY UPDATE OF x SKIP LOCKED),
-signs AS (UPDATE run_attempts SET heartbeat_at = clock_timestamp() WHERE id IN (SELECT id FROM living))
+signs AS (UPDATE run_attempts SET heartbeat_at = clock_timestamp() WHERE (run_id, number) IN (SELECT run_id, number FROM living))
 SELECT a.run_id, a.attempt, a.owner, x.run_id IS NULL, x.run_id IS NOT NULL AND h.run_id IS NULL,
   r.cancel_requested_at IS NOT NULL, coalesce(h.lease_until, x.lease_until, clock_timestamp())
 FROM asked a

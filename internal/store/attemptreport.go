@@ -47,11 +47,11 @@ WITH l AS (
   WHERE run_id = $1 AND attempt = $2 AND owner = $3 RETURNING run_id, attempt, lease_until, ending_at),
 living AS (
   -- left out rather than waited for: who ends the attempt may hold its row and wait for the lease
-  SELECT x.id
+  SELECT x.run_id, x.number
   FROM run_attempts x
   JOIN l ON x.run_id = l.run_id AND x.number = l.attempt
   FOR NO KEY UPDATE OF x SKIP LOCKED),
-att AS (UPDATE run_attempts SET heartbeat_at = clock_timestamp() WHERE id IN (SELECT id FROM living))
+att AS (UPDATE run_attempts SET heartbeat_at = clock_timestamp() WHERE (run_id, number) IN (SELECT run_id, number FROM living))
 SELECT l.lease_until, r.cancel_requested_at IS NOT NULL OR l.ending_at IS NOT NULL
 FROM l
 JOIN runs r ON r.id = l.run_id`

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -362,5 +363,29 @@ func TestTheStatementsOfABatchDoNotGrowWithIt(t *testing.T) {
 		if few, many := count(6, of), count(48, of); many != few {
 			t.Errorf("%s: %d statements for 6 transitions, %d for 48", name, few, many)
 		}
+	}
+}
+
+// A session is recorded in place: no index of runs has a column that this changes.
+func TestASessionIsRecordedInPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.waiting(1)
+	claimed := w.claim(1)
+	var before, after string
+	w.ok(w.inTx(t.Context(), func(tx *tx) (err error) {
+		const updates = `SELECT concat(n_tup_upd - n_tup_hot_upd) FROM pg_stat_xact_user_tables WHERE relname = 'runs'`
+		if before, err = pgtx.QueryOne[string](t.Context(), tx, updates); err != nil {
+			return err
+		}
+		err = tx.transitAll(t.Context(), []*transition{{Attempt: claimed[0].Attempt, kind: toRecord, session: "session"}}, true)
+		if err != nil {
+			return err
+		}
+		after, err = pgtx.QueryOne[string](t.Context(), tx, updates)
+		return err
+	}))
+	if got := one[string](w, `SELECT session_id FROM runs WHERE id = $1`, claimed[0].RunID); got != "session" || before != after {
+		t.Errorf("the session is %q, updates that wrote index entries went from %s to %s", got, before, after)
 	}
 }

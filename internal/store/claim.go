@@ -104,24 +104,30 @@ func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 	}
 }
 
-// claimPass claims from the lanes that have the oldest heads: in one transaction, which finds them too, unless that fails. It
-// has the turn meanwhile: while a batch of transitions of this process is under way, it would find its lanes locked.
+// claimPass claims from the lanes that have the oldest heads: in one transaction, which finds them too. When that fails, they are
+// listed, and their runs taken one by one; lanes at fault are found by bisecting. It has the turn meanwhile: while a batch of
+// transitions of this process is under way, it would find its lanes locked.
 func (s *Queue) claimPass(ctx context.Context, o claimOrder) (claimResult, error) {
 	if err := s.lanes.Take(ctx); err != nil {
 		return claimResult{}, &listError{"due lanes", err}
 	}
 	defer s.lanes.Give()
-	pass, err := s.claimIn(ctx, o)
-	if err == nil {
+	pass, cause := s.claimIn(ctx, o)
+	if cause == nil {
 		return pass, nil
 	}
-	if pgtx.EndsAll(ctx, err) {
-		return claimResult{}, fmt.Errorf("claim due lanes: %w", err)
+	if pgtx.EndsAll(ctx, cause) {
+		return claimResult{}, fmt.Errorf("claim due lanes: %w", cause)
 	}
+	var err error
 	if o.agents, err = s.dueLanes(ctx, o.limit, o.passed); err != nil {
 		return claimResult{}, &listError{"due lanes", err}
 	}
 	o.more = len(o.agents) >= o.limit
+	if apartHelps(ctx, cause) {
+		s.tellOneByOne(cause)
+		o = o.oneByOne()
+	}
 	pass = s.claimBisecting(ctx, o)
 	pass.due = o.agents
 	return pass, nil
@@ -208,34 +214,36 @@ type claimOrder struct {
 // launcher claims runs of locked lanes and starts them, as many as it can, from the first on.
 type launcher func(ctx context.Context, c *claimer, runs []runRow) ([]Claimed, error)
 
-// ways are the orders to try, one after the other. The first is the fastest, and each of the others has fewer runs at
-// the mercy of one that fails: without launches each run is started by itself, and apart each is claimed by itself.
-func (o claimOrder) ways() (ways []claimOrder) {
-	if o.queue == "" {
-		if ways = append(ways, o); o.launch != nil {
-			o.launch = nil
-			ways = append(ways, o)
-		}
-	}
-	o.apart = true
-	return append(ways, o)
+// oneByOne is the order for when runs could not be claimed together: each is claimed by itself, so that one at fault is found and
+// parked, and started by itself (Start).
+func (o claimOrder) oneByOne() claimOrder {
+	o.launch, o.apart = nil, true
+	return o
 }
 
 // claimLanes claims up to limit runs of the lanes in one transaction, the oldest first: an agent with several free
 // sessions has several turns. The lanes are those with the oldest heads, so these are the oldest runs of all. When more
 // lanes may be due, it stops before a run that is newer than the newest of their heads. A transaction that fails is
-// undone whole, and the next way is tried.
+// undone whole, and the runs are taken one by one. Offers always are.
 func (s *Queue) claimLanes(ctx context.Context, o claimOrder) (done claimResult, err error) {
-	for i, way := range o.ways() {
-		cause := err
-		if done, err = s.claimIn(ctx, way); err == nil && i > 0 {
-			s.log.Warn("runs could not be claimed and started together, and are taken one by one", "error", cause)
-		}
-		if err == nil || ctx.Err() != nil || postgres.Away(err) || pgtx.Retryable(err) || pgtx.LockTimeout(err) {
-			break
-		}
+	if o.apart || o.queue != "" {
+		return s.claimIn(ctx, o.oneByOne())
 	}
-	return done, err
+	done, err = s.claimIn(ctx, o)
+	if err == nil || !apartHelps(ctx, err) {
+		return done, err
+	}
+	s.tellOneByOne(err)
+	return s.claimIn(ctx, o.oneByOne())
+}
+
+// apartHelps says whether an error of a claim may be one run's, which is found when they are taken one by one.
+func apartHelps(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && !postgres.Away(err) && !pgtx.Retryable(err) && !pgtx.LockTimeout(err)
+}
+
+func (s *Queue) tellOneByOne(cause error) {
+	s.log.Warn("runs could not be claimed and started together, and are taken one by one", "error", cause)
 }
 
 // claimIn is one transaction of a claim.

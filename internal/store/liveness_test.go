@@ -455,7 +455,7 @@ func TestLivenessFailsLoudly(t *testing.T) {
 		"ACTIVATION":       `ALTER TABLE instance_facts RENAME TO hidden`,
 		"TRIGGERS":         `ALTER TABLE routine_triggers RENAME COLUMN last_fired_at TO hidden`,
 		"STUCK_RUNS":       `ALTER TABLE attempt_leases RENAME TO hidden`,
-		"SILENT_SUCCESSES": `ALTER TABLE runs RENAME COLUMN outcome TO hidden`,
+		"SILENT_SUCCESSES": `ALTER TABLE runs RENAME COLUMN silent TO hidden`,
 		"GATES":            `ALTER TABLE routine_runs RENAME COLUMN held_by_id TO hidden`,
 		"TERMINAL_SHAPES":  `ALTER TABLE runs RENAME COLUMN end_reason TO hidden`,
 	} {

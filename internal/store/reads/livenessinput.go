@@ -144,7 +144,7 @@ const (
 
 // silentRun is a run that ended well without a session. A run's end is the terminal instant; that a terminal run has
 // one is a check of the table.
-const silentRun = `workspace_id = $1 AND status = 'FINISHED' AND outcome = 'processed' AND session_id IS NULL AND requested_at >= $3`
+const silentRun = `workspace_id = $1 AND silent AND requested_at >= $3`
 
 // SilentQuery gives the newest silent runs of the window. It counts all of them by the counts of their minutes.
 const SilentQuery = `
