@@ -29,6 +29,7 @@ import (
 	"rouse.dev/rouse/ent/costentry"
 	"rouse.dev/rouse/ent/inboxitem"
 	"rouse.dev/rouse/ent/instancefact"
+	"rouse.dev/rouse/ent/link"
 	"rouse.dev/rouse/ent/mutationkey"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
@@ -39,6 +40,7 @@ import (
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runsecret"
+	"rouse.dev/rouse/ent/runworkingcopy"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
@@ -83,6 +85,8 @@ type Client struct {
 	InboxItem *InboxItemClient
 	// InstanceFact is the client for interacting with the InstanceFact builders.
 	InstanceFact *InstanceFactClient
+	// Link is the client for interacting with the Link builders.
+	Link *LinkClient
 	// MutationKey is the client for interacting with the MutationKey builders.
 	MutationKey *MutationKeyClient
 	// Project is the client for interacting with the Project builders.
@@ -103,6 +107,8 @@ type Client struct {
 	RunEvent *RunEventClient
 	// RunSecret is the client for interacting with the RunSecret builders.
 	RunSecret *RunSecretClient
+	// RunWorkingCopy is the client for interacting with the RunWorkingCopy builders.
+	RunWorkingCopy *RunWorkingCopyClient
 	// Task is the client for interacting with the Task builders.
 	Task *TaskClient
 	// TaskBlocker is the client for interacting with the TaskBlocker builders.
@@ -145,6 +151,7 @@ func (c *Client) init() {
 	c.CostEntry = NewCostEntryClient(c.config)
 	c.InboxItem = NewInboxItemClient(c.config)
 	c.InstanceFact = NewInstanceFactClient(c.config)
+	c.Link = NewLinkClient(c.config)
 	c.MutationKey = NewMutationKeyClient(c.config)
 	c.Project = NewProjectClient(c.config)
 	c.Routine = NewRoutineClient(c.config)
@@ -155,6 +162,7 @@ func (c *Client) init() {
 	c.RunContent = NewRunContentClient(c.config)
 	c.RunEvent = NewRunEventClient(c.config)
 	c.RunSecret = NewRunSecretClient(c.config)
+	c.RunWorkingCopy = NewRunWorkingCopyClient(c.config)
 	c.Task = NewTaskClient(c.config)
 	c.TaskBlocker = NewTaskBlockerClient(c.config)
 	c.TaskSession = NewTaskSessionClient(c.config)
@@ -269,6 +277,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		CostEntry:           NewCostEntryClient(cfg),
 		InboxItem:           NewInboxItemClient(cfg),
 		InstanceFact:        NewInstanceFactClient(cfg),
+		Link:                NewLinkClient(cfg),
 		MutationKey:         NewMutationKeyClient(cfg),
 		Project:             NewProjectClient(cfg),
 		Routine:             NewRoutineClient(cfg),
@@ -279,6 +288,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		RunContent:          NewRunContentClient(cfg),
 		RunEvent:            NewRunEventClient(cfg),
 		RunSecret:           NewRunSecretClient(cfg),
+		RunWorkingCopy:      NewRunWorkingCopyClient(cfg),
 		Task:                NewTaskClient(cfg),
 		TaskBlocker:         NewTaskBlockerClient(cfg),
 		TaskSession:         NewTaskSessionClient(cfg),
@@ -320,6 +330,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		CostEntry:           NewCostEntryClient(cfg),
 		InboxItem:           NewInboxItemClient(cfg),
 		InstanceFact:        NewInstanceFactClient(cfg),
+		Link:                NewLinkClient(cfg),
 		MutationKey:         NewMutationKeyClient(cfg),
 		Project:             NewProjectClient(cfg),
 		Routine:             NewRoutineClient(cfg),
@@ -330,6 +341,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		RunContent:          NewRunContentClient(cfg),
 		RunEvent:            NewRunEventClient(cfg),
 		RunSecret:           NewRunSecretClient(cfg),
+		RunWorkingCopy:      NewRunWorkingCopyClient(cfg),
 		Task:                NewTaskClient(cfg),
 		TaskBlocker:         NewTaskBlockerClient(cfg),
 		TaskSession:         NewTaskSessionClient(cfg),
@@ -370,10 +382,11 @@ func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.Activity, c.Agent, c.AgentLane, c.ApiToken, c.Approval, c.AttemptLease,
 		c.BudgetHold, c.BudgetPolicy, c.Comment, c.ContinuationSummary, c.CostEntry,
-		c.InboxItem, c.InstanceFact, c.MutationKey, c.Project, c.Routine, c.RoutineRun,
-		c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent, c.RunSecret,
-		c.Task, c.TaskBlocker, c.TaskSession, c.WakeupRequest, c.WebhookDelivery,
-		c.Workflow, c.WorkflowStep, c.Workspace, c.WorkspaceLane,
+		c.InboxItem, c.InstanceFact, c.Link, c.MutationKey, c.Project, c.Routine,
+		c.RoutineRun, c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent,
+		c.RunSecret, c.RunWorkingCopy, c.Task, c.TaskBlocker, c.TaskSession,
+		c.WakeupRequest, c.WebhookDelivery, c.Workflow, c.WorkflowStep, c.Workspace,
+		c.WorkspaceLane,
 	} {
 		n.Use(hooks...)
 	}
@@ -385,10 +398,11 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.Activity, c.Agent, c.AgentLane, c.ApiToken, c.Approval, c.AttemptLease,
 		c.BudgetHold, c.BudgetPolicy, c.Comment, c.ContinuationSummary, c.CostEntry,
-		c.InboxItem, c.InstanceFact, c.MutationKey, c.Project, c.Routine, c.RoutineRun,
-		c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent, c.RunSecret,
-		c.Task, c.TaskBlocker, c.TaskSession, c.WakeupRequest, c.WebhookDelivery,
-		c.Workflow, c.WorkflowStep, c.Workspace, c.WorkspaceLane,
+		c.InboxItem, c.InstanceFact, c.Link, c.MutationKey, c.Project, c.Routine,
+		c.RoutineRun, c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent,
+		c.RunSecret, c.RunWorkingCopy, c.Task, c.TaskBlocker, c.TaskSession,
+		c.WakeupRequest, c.WebhookDelivery, c.Workflow, c.WorkflowStep, c.Workspace,
+		c.WorkspaceLane,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -423,6 +437,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.InboxItem.mutate(ctx, m)
 	case *InstanceFactMutation:
 		return c.InstanceFact.mutate(ctx, m)
+	case *LinkMutation:
+		return c.Link.mutate(ctx, m)
 	case *MutationKeyMutation:
 		return c.MutationKey.mutate(ctx, m)
 	case *ProjectMutation:
@@ -443,6 +459,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.RunEvent.mutate(ctx, m)
 	case *RunSecretMutation:
 		return c.RunSecret.mutate(ctx, m)
+	case *RunWorkingCopyMutation:
+		return c.RunWorkingCopy.mutate(ctx, m)
 	case *TaskMutation:
 		return c.Task.mutate(ctx, m)
 	case *TaskBlockerMutation:
@@ -2627,6 +2645,155 @@ func (c *InstanceFactClient) mutate(ctx context.Context, m *InstanceFactMutation
 	}
 }
 
+// LinkClient is a client for the Link schema.
+type LinkClient struct {
+	config
+}
+
+// NewLinkClient returns a client for the Link from the given config.
+func NewLinkClient(c config) *LinkClient {
+	return &LinkClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `link.Hooks(f(g(h())))`.
+func (c *LinkClient) Use(hooks ...Hook) {
+	c.hooks.Link = append(c.hooks.Link, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `link.Intercept(f(g(h())))`.
+func (c *LinkClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Link = append(c.inters.Link, interceptors...)
+}
+
+// Create returns a builder for creating a Link entity.
+func (c *LinkClient) Create() *LinkCreate {
+	mutation := newLinkMutation(c.config, OpCreate)
+	return &LinkCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Link entities.
+func (c *LinkClient) CreateBulk(builders ...*LinkCreate) *LinkCreateBulk {
+	return &LinkCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *LinkClient) MapCreateBulk(slice any, setFunc func(*LinkCreate, int)) *LinkCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &LinkCreateBulk{err: fmt.Errorf("calling to LinkClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*LinkCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &LinkCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Link.
+func (c *LinkClient) Update() *LinkUpdate {
+	mutation := newLinkMutation(c.config, OpUpdate)
+	return &LinkUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *LinkClient) UpdateOne(_m *Link) *LinkUpdateOne {
+	mutation := newLinkMutation(c.config, OpUpdateOne, withLink(_m))
+	return &LinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *LinkClient) UpdateOneID(id xid.ID) *LinkUpdateOne {
+	mutation := newLinkMutation(c.config, OpUpdateOne, withLinkID(id))
+	return &LinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Link.
+func (c *LinkClient) Delete() *LinkDelete {
+	mutation := newLinkMutation(c.config, OpDelete)
+	return &LinkDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *LinkClient) DeleteOne(_m *Link) *LinkDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *LinkClient) DeleteOneID(id xid.ID) *LinkDeleteOne {
+	builder := c.Delete().Where(link.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &LinkDeleteOne{builder}
+}
+
+// Query returns a query builder for Link.
+func (c *LinkClient) Query() *LinkQuery {
+	return &LinkQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeLink},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Link entity by its id.
+func (c *LinkClient) Get(ctx context.Context, id xid.ID) (*Link, error) {
+	return c.Query().Where(link.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *LinkClient) GetX(ctx context.Context, id xid.ID) *Link {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryWorkspace queries the workspace edge of a Link.
+func (c *LinkClient) QueryWorkspace(_m *Link) *WorkspaceQuery {
+	query := (&WorkspaceClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(link.Table, link.FieldID, id),
+			sqlgraph.To(workspace.Table, workspace.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, link.WorkspaceTable, link.WorkspaceColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *LinkClient) Hooks() []Hook {
+	return c.hooks.Link
+}
+
+// Interceptors returns the client interceptors.
+func (c *LinkClient) Interceptors() []Interceptor {
+	return c.inters.Link
+}
+
+func (c *LinkClient) mutate(ctx context.Context, m *LinkMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&LinkCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&LinkUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&LinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&LinkDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Link mutation op: %q", m.Op())
+	}
+}
+
 // MutationKeyClient is a client for the MutationKey schema.
 type MutationKeyClient struct {
 	config
@@ -4405,6 +4572,155 @@ func (c *RunSecretClient) mutate(ctx context.Context, m *RunSecretMutation) (Val
 	}
 }
 
+// RunWorkingCopyClient is a client for the RunWorkingCopy schema.
+type RunWorkingCopyClient struct {
+	config
+}
+
+// NewRunWorkingCopyClient returns a client for the RunWorkingCopy from the given config.
+func NewRunWorkingCopyClient(c config) *RunWorkingCopyClient {
+	return &RunWorkingCopyClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `runworkingcopy.Hooks(f(g(h())))`.
+func (c *RunWorkingCopyClient) Use(hooks ...Hook) {
+	c.hooks.RunWorkingCopy = append(c.hooks.RunWorkingCopy, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `runworkingcopy.Intercept(f(g(h())))`.
+func (c *RunWorkingCopyClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RunWorkingCopy = append(c.inters.RunWorkingCopy, interceptors...)
+}
+
+// Create returns a builder for creating a RunWorkingCopy entity.
+func (c *RunWorkingCopyClient) Create() *RunWorkingCopyCreate {
+	mutation := newRunWorkingCopyMutation(c.config, OpCreate)
+	return &RunWorkingCopyCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RunWorkingCopy entities.
+func (c *RunWorkingCopyClient) CreateBulk(builders ...*RunWorkingCopyCreate) *RunWorkingCopyCreateBulk {
+	return &RunWorkingCopyCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RunWorkingCopyClient) MapCreateBulk(slice any, setFunc func(*RunWorkingCopyCreate, int)) *RunWorkingCopyCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RunWorkingCopyCreateBulk{err: fmt.Errorf("calling to RunWorkingCopyClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RunWorkingCopyCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RunWorkingCopyCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RunWorkingCopy.
+func (c *RunWorkingCopyClient) Update() *RunWorkingCopyUpdate {
+	mutation := newRunWorkingCopyMutation(c.config, OpUpdate)
+	return &RunWorkingCopyUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RunWorkingCopyClient) UpdateOne(_m *RunWorkingCopy) *RunWorkingCopyUpdateOne {
+	mutation := newRunWorkingCopyMutation(c.config, OpUpdateOne, withRunWorkingCopy(_m))
+	return &RunWorkingCopyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RunWorkingCopyClient) UpdateOneID(id xid.ID) *RunWorkingCopyUpdateOne {
+	mutation := newRunWorkingCopyMutation(c.config, OpUpdateOne, withRunWorkingCopyID(id))
+	return &RunWorkingCopyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RunWorkingCopy.
+func (c *RunWorkingCopyClient) Delete() *RunWorkingCopyDelete {
+	mutation := newRunWorkingCopyMutation(c.config, OpDelete)
+	return &RunWorkingCopyDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RunWorkingCopyClient) DeleteOne(_m *RunWorkingCopy) *RunWorkingCopyDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RunWorkingCopyClient) DeleteOneID(id xid.ID) *RunWorkingCopyDeleteOne {
+	builder := c.Delete().Where(runworkingcopy.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RunWorkingCopyDeleteOne{builder}
+}
+
+// Query returns a query builder for RunWorkingCopy.
+func (c *RunWorkingCopyClient) Query() *RunWorkingCopyQuery {
+	return &RunWorkingCopyQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRunWorkingCopy},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RunWorkingCopy entity by its id.
+func (c *RunWorkingCopyClient) Get(ctx context.Context, id xid.ID) (*RunWorkingCopy, error) {
+	return c.Query().Where(runworkingcopy.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RunWorkingCopyClient) GetX(ctx context.Context, id xid.ID) *RunWorkingCopy {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryWorkspace queries the workspace edge of a RunWorkingCopy.
+func (c *RunWorkingCopyClient) QueryWorkspace(_m *RunWorkingCopy) *WorkspaceQuery {
+	query := (&WorkspaceClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(runworkingcopy.Table, runworkingcopy.FieldID, id),
+			sqlgraph.To(workspace.Table, workspace.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, runworkingcopy.WorkspaceTable, runworkingcopy.WorkspaceColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *RunWorkingCopyClient) Hooks() []Hook {
+	return c.hooks.RunWorkingCopy
+}
+
+// Interceptors returns the client interceptors.
+func (c *RunWorkingCopyClient) Interceptors() []Interceptor {
+	return c.inters.RunWorkingCopy
+}
+
+func (c *RunWorkingCopyClient) mutate(ctx context.Context, m *RunWorkingCopyMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RunWorkingCopyCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RunWorkingCopyUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RunWorkingCopyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RunWorkingCopyDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown RunWorkingCopy mutation op: %q", m.Op())
+	}
+}
+
 // TaskClient is a client for the Task schema.
 type TaskClient struct {
 	config
@@ -6103,16 +6419,17 @@ type (
 	hooks struct {
 		Activity, Agent, AgentLane, ApiToken, Approval, AttemptLease, BudgetHold,
 		BudgetPolicy, Comment, ContinuationSummary, CostEntry, InboxItem, InstanceFact,
-		MutationKey, Project, Routine, RoutineRun, RoutineTrigger, Run, RunAttempt,
-		RunContent, RunEvent, RunSecret, Task, TaskBlocker, TaskSession, WakeupRequest,
-		WebhookDelivery, Workflow, WorkflowStep, Workspace, WorkspaceLane []ent.Hook
+		Link, MutationKey, Project, Routine, RoutineRun, RoutineTrigger, Run,
+		RunAttempt, RunContent, RunEvent, RunSecret, RunWorkingCopy, Task, TaskBlocker,
+		TaskSession, WakeupRequest, WebhookDelivery, Workflow, WorkflowStep, Workspace,
+		WorkspaceLane []ent.Hook
 	}
 	inters struct {
 		Activity, Agent, AgentLane, ApiToken, Approval, AttemptLease, BudgetHold,
 		BudgetPolicy, Comment, ContinuationSummary, CostEntry, InboxItem, InstanceFact,
-		MutationKey, Project, Routine, RoutineRun, RoutineTrigger, Run, RunAttempt,
-		RunContent, RunEvent, RunSecret, Task, TaskBlocker, TaskSession, WakeupRequest,
-		WebhookDelivery, Workflow, WorkflowStep, Workspace,
+		Link, MutationKey, Project, Routine, RoutineRun, RoutineTrigger, Run,
+		RunAttempt, RunContent, RunEvent, RunSecret, RunWorkingCopy, Task, TaskBlocker,
+		TaskSession, WakeupRequest, WebhookDelivery, Workflow, WorkflowStep, Workspace,
 		WorkspaceLane []ent.Interceptor
 	}
 )

@@ -25,6 +25,7 @@ import (
 	"rouse.dev/rouse/ent/costentry"
 	"rouse.dev/rouse/ent/inboxitem"
 	"rouse.dev/rouse/ent/instancefact"
+	"rouse.dev/rouse/ent/link"
 	"rouse.dev/rouse/ent/mutationkey"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
@@ -35,6 +36,7 @@ import (
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runsecret"
+	"rouse.dev/rouse/ent/runworkingcopy"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
@@ -117,6 +119,7 @@ func checkColumn(t, c string) error {
 			costentry.Table:           costentry.ValidColumn,
 			inboxitem.Table:           inboxitem.ValidColumn,
 			instancefact.Table:        instancefact.ValidColumn,
+			link.Table:                link.ValidColumn,
 			mutationkey.Table:         mutationkey.ValidColumn,
 			project.Table:             project.ValidColumn,
 			routine.Table:             routine.ValidColumn,
@@ -127,6 +130,7 @@ func checkColumn(t, c string) error {
 			runcontent.Table:          runcontent.ValidColumn,
 			runevent.Table:            runevent.ValidColumn,
 			runsecret.Table:           runsecret.ValidColumn,
+			runworkingcopy.Table:      runworkingcopy.ValidColumn,
 			task.Table:                task.ValidColumn,
 			taskblocker.Table:         taskblocker.ValidColumn,
 			tasksession.Table:         tasksession.ValidColumn,

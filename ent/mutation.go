@@ -25,6 +25,7 @@ import (
 	"rouse.dev/rouse/ent/costentry"
 	"rouse.dev/rouse/ent/inboxitem"
 	"rouse.dev/rouse/ent/instancefact"
+	"rouse.dev/rouse/ent/link"
 	"rouse.dev/rouse/ent/mutationkey"
 	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/project"
@@ -36,6 +37,7 @@ import (
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runsecret"
+	"rouse.dev/rouse/ent/runworkingcopy"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
@@ -71,6 +73,7 @@ const (
 	TypeCostEntry           = "CostEntry"
 	TypeInboxItem           = "InboxItem"
 	TypeInstanceFact        = "InstanceFact"
+	TypeLink                = "Link"
 	TypeMutationKey         = "MutationKey"
 	TypeProject             = "Project"
 	TypeRoutine             = "Routine"
@@ -81,6 +84,7 @@ const (
 	TypeRunContent          = "RunContent"
 	TypeRunEvent            = "RunEvent"
 	TypeRunSecret           = "RunSecret"
+	TypeRunWorkingCopy      = "RunWorkingCopy"
 	TypeTask                = "Task"
 	TypeTaskBlocker         = "TaskBlocker"
 	TypeTaskSession         = "TaskSession"
@@ -14867,6 +14871,846 @@ func (m *InstanceFactMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown InstanceFact edge %s", name)
 }
 
+// LinkMutation represents an operation that mutates the Link nodes in the graph.
+type LinkMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *xid.ID
+	created_at       *time.Time
+	causation_id     *xid.ID
+	run_id           *xid.ID
+	agent_id         *xid.ID
+	task_id          *xid.ID
+	kind             *domain.LinkKind
+	url              *string
+	title            *string
+	clearedFields    map[string]struct{}
+	workspace        *xid.ID
+	clearedworkspace bool
+	done             bool
+	oldValue         func(context.Context) (*Link, error)
+	predicates       []predicate.Link
+}
+
+var _ ent.Mutation = (*LinkMutation)(nil)
+
+// linkOption allows management of the mutation configuration using functional options.
+type linkOption func(*LinkMutation)
+
+// newLinkMutation creates new mutation for the Link entity.
+func newLinkMutation(c config, op Op, opts ...linkOption) *LinkMutation {
+	m := &LinkMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeLink,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withLinkID sets the ID field of the mutation.
+func withLinkID(id xid.ID) linkOption {
+	return func(m *LinkMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Link
+		)
+		m.oldValue = func(ctx context.Context) (*Link, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Link.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withLink sets the old Link of the mutation.
+func withLink(node *Link) linkOption {
+	return func(m *LinkMutation) {
+		m.oldValue = func(context.Context) (*Link, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m LinkMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m LinkMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Link entities.
+func (m *LinkMutation) SetID(id xid.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *LinkMutation) ID() (id xid.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *LinkMutation) IDs(ctx context.Context) ([]xid.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []xid.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Link.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *LinkMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *LinkMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Link entity.
+// If the Link object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LinkMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *LinkMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetWorkspaceID sets the "workspace_id" field.
+func (m *LinkMutation) SetWorkspaceID(x xid.ID) {
+	m.workspace = &x
+}
+
+// WorkspaceID returns the value of the "workspace_id" field in the mutation.
+func (m *LinkMutation) WorkspaceID() (r xid.ID, exists bool) {
+	v := m.workspace
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWorkspaceID returns the old "workspace_id" field's value of the Link entity.
+// If the Link object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LinkMutation) OldWorkspaceID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWorkspaceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWorkspaceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWorkspaceID: %w", err)
+	}
+	return oldValue.WorkspaceID, nil
+}
+
+// ResetWorkspaceID resets all changes to the "workspace_id" field.
+func (m *LinkMutation) ResetWorkspaceID() {
+	m.workspace = nil
+}
+
+// SetCausationID sets the "causation_id" field.
+func (m *LinkMutation) SetCausationID(x xid.ID) {
+	m.causation_id = &x
+}
+
+// CausationID returns the value of the "causation_id" field in the mutation.
+func (m *LinkMutation) CausationID() (r xid.ID, exists bool) {
+	v := m.causation_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCausationID returns the old "causation_id" field's value of the Link entity.
+// If the Link object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LinkMutation) OldCausationID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCausationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCausationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCausationID: %w", err)
+	}
+	return oldValue.CausationID, nil
+}
+
+// ResetCausationID resets all changes to the "causation_id" field.
+func (m *LinkMutation) ResetCausationID() {
+	m.causation_id = nil
+}
+
+// SetRunID sets the "run_id" field.
+func (m *LinkMutation) SetRunID(x xid.ID) {
+	m.run_id = &x
+}
+
+// RunID returns the value of the "run_id" field in the mutation.
+func (m *LinkMutation) RunID() (r xid.ID, exists bool) {
+	v := m.run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunID returns the old "run_id" field's value of the Link entity.
+// If the Link object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LinkMutation) OldRunID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunID: %w", err)
+	}
+	return oldValue.RunID, nil
+}
+
+// ResetRunID resets all changes to the "run_id" field.
+func (m *LinkMutation) ResetRunID() {
+	m.run_id = nil
+}
+
+// SetAgentID sets the "agent_id" field.
+func (m *LinkMutation) SetAgentID(x xid.ID) {
+	m.agent_id = &x
+}
+
+// AgentID returns the value of the "agent_id" field in the mutation.
+func (m *LinkMutation) AgentID() (r xid.ID, exists bool) {
+	v := m.agent_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAgentID returns the old "agent_id" field's value of the Link entity.
+// If the Link object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LinkMutation) OldAgentID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAgentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAgentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAgentID: %w", err)
+	}
+	return oldValue.AgentID, nil
+}
+
+// ResetAgentID resets all changes to the "agent_id" field.
+func (m *LinkMutation) ResetAgentID() {
+	m.agent_id = nil
+}
+
+// SetTaskID sets the "task_id" field.
+func (m *LinkMutation) SetTaskID(x xid.ID) {
+	m.task_id = &x
+}
+
+// TaskID returns the value of the "task_id" field in the mutation.
+func (m *LinkMutation) TaskID() (r xid.ID, exists bool) {
+	v := m.task_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTaskID returns the old "task_id" field's value of the Link entity.
+// If the Link object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LinkMutation) OldTaskID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTaskID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTaskID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTaskID: %w", err)
+	}
+	return oldValue.TaskID, nil
+}
+
+// ClearTaskID clears the value of the "task_id" field.
+func (m *LinkMutation) ClearTaskID() {
+	m.task_id = nil
+	m.clearedFields[link.FieldTaskID] = struct{}{}
+}
+
+// TaskIDCleared returns if the "task_id" field was cleared in this mutation.
+func (m *LinkMutation) TaskIDCleared() bool {
+	_, ok := m.clearedFields[link.FieldTaskID]
+	return ok
+}
+
+// ResetTaskID resets all changes to the "task_id" field.
+func (m *LinkMutation) ResetTaskID() {
+	m.task_id = nil
+	delete(m.clearedFields, link.FieldTaskID)
+}
+
+// SetKind sets the "kind" field.
+func (m *LinkMutation) SetKind(dk domain.LinkKind) {
+	m.kind = &dk
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *LinkMutation) Kind() (r domain.LinkKind, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the Link entity.
+// If the Link object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LinkMutation) OldKind(ctx context.Context) (v domain.LinkKind, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *LinkMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetURL sets the "url" field.
+func (m *LinkMutation) SetURL(s string) {
+	m.url = &s
+}
+
+// URL returns the value of the "url" field in the mutation.
+func (m *LinkMutation) URL() (r string, exists bool) {
+	v := m.url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldURL returns the old "url" field's value of the Link entity.
+// If the Link object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LinkMutation) OldURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldURL: %w", err)
+	}
+	return oldValue.URL, nil
+}
+
+// ResetURL resets all changes to the "url" field.
+func (m *LinkMutation) ResetURL() {
+	m.url = nil
+}
+
+// SetTitle sets the "title" field.
+func (m *LinkMutation) SetTitle(s string) {
+	m.title = &s
+}
+
+// Title returns the value of the "title" field in the mutation.
+func (m *LinkMutation) Title() (r string, exists bool) {
+	v := m.title
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTitle returns the old "title" field's value of the Link entity.
+// If the Link object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LinkMutation) OldTitle(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTitle is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTitle requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTitle: %w", err)
+	}
+	return oldValue.Title, nil
+}
+
+// ResetTitle resets all changes to the "title" field.
+func (m *LinkMutation) ResetTitle() {
+	m.title = nil
+}
+
+// ClearWorkspace clears the "workspace" edge to the Workspace entity.
+func (m *LinkMutation) ClearWorkspace() {
+	m.clearedworkspace = true
+	m.clearedFields[link.FieldWorkspaceID] = struct{}{}
+}
+
+// WorkspaceCleared reports if the "workspace" edge to the Workspace entity was cleared.
+func (m *LinkMutation) WorkspaceCleared() bool {
+	return m.clearedworkspace
+}
+
+// WorkspaceIDs returns the "workspace" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// WorkspaceID instead. It exists only for internal usage by the builders.
+func (m *LinkMutation) WorkspaceIDs() (ids []xid.ID) {
+	if id := m.workspace; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetWorkspace resets all changes to the "workspace" edge.
+func (m *LinkMutation) ResetWorkspace() {
+	m.workspace = nil
+	m.clearedworkspace = false
+}
+
+// Where appends a list predicates to the LinkMutation builder.
+func (m *LinkMutation) Where(ps ...predicate.Link) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the LinkMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *LinkMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Link, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *LinkMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *LinkMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Link).
+func (m *LinkMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *LinkMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.created_at != nil {
+		fields = append(fields, link.FieldCreatedAt)
+	}
+	if m.workspace != nil {
+		fields = append(fields, link.FieldWorkspaceID)
+	}
+	if m.causation_id != nil {
+		fields = append(fields, link.FieldCausationID)
+	}
+	if m.run_id != nil {
+		fields = append(fields, link.FieldRunID)
+	}
+	if m.agent_id != nil {
+		fields = append(fields, link.FieldAgentID)
+	}
+	if m.task_id != nil {
+		fields = append(fields, link.FieldTaskID)
+	}
+	if m.kind != nil {
+		fields = append(fields, link.FieldKind)
+	}
+	if m.url != nil {
+		fields = append(fields, link.FieldURL)
+	}
+	if m.title != nil {
+		fields = append(fields, link.FieldTitle)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *LinkMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case link.FieldCreatedAt:
+		return m.CreatedAt()
+	case link.FieldWorkspaceID:
+		return m.WorkspaceID()
+	case link.FieldCausationID:
+		return m.CausationID()
+	case link.FieldRunID:
+		return m.RunID()
+	case link.FieldAgentID:
+		return m.AgentID()
+	case link.FieldTaskID:
+		return m.TaskID()
+	case link.FieldKind:
+		return m.Kind()
+	case link.FieldURL:
+		return m.URL()
+	case link.FieldTitle:
+		return m.Title()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *LinkMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case link.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case link.FieldWorkspaceID:
+		return m.OldWorkspaceID(ctx)
+	case link.FieldCausationID:
+		return m.OldCausationID(ctx)
+	case link.FieldRunID:
+		return m.OldRunID(ctx)
+	case link.FieldAgentID:
+		return m.OldAgentID(ctx)
+	case link.FieldTaskID:
+		return m.OldTaskID(ctx)
+	case link.FieldKind:
+		return m.OldKind(ctx)
+	case link.FieldURL:
+		return m.OldURL(ctx)
+	case link.FieldTitle:
+		return m.OldTitle(ctx)
+	}
+	return nil, fmt.Errorf("unknown Link field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *LinkMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case link.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case link.FieldWorkspaceID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWorkspaceID(v)
+		return nil
+	case link.FieldCausationID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCausationID(v)
+		return nil
+	case link.FieldRunID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunID(v)
+		return nil
+	case link.FieldAgentID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAgentID(v)
+		return nil
+	case link.FieldTaskID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTaskID(v)
+		return nil
+	case link.FieldKind:
+		v, ok := value.(domain.LinkKind)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case link.FieldURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetURL(v)
+		return nil
+	case link.FieldTitle:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTitle(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Link field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *LinkMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *LinkMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *LinkMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown Link numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *LinkMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(link.FieldTaskID) {
+		fields = append(fields, link.FieldTaskID)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *LinkMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *LinkMutation) ClearField(name string) error {
+	switch name {
+	case link.FieldTaskID:
+		m.ClearTaskID()
+		return nil
+	}
+	return fmt.Errorf("unknown Link nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *LinkMutation) ResetField(name string) error {
+	switch name {
+	case link.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case link.FieldWorkspaceID:
+		m.ResetWorkspaceID()
+		return nil
+	case link.FieldCausationID:
+		m.ResetCausationID()
+		return nil
+	case link.FieldRunID:
+		m.ResetRunID()
+		return nil
+	case link.FieldAgentID:
+		m.ResetAgentID()
+		return nil
+	case link.FieldTaskID:
+		m.ResetTaskID()
+		return nil
+	case link.FieldKind:
+		m.ResetKind()
+		return nil
+	case link.FieldURL:
+		m.ResetURL()
+		return nil
+	case link.FieldTitle:
+		m.ResetTitle()
+		return nil
+	}
+	return fmt.Errorf("unknown Link field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *LinkMutation) AddedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.workspace != nil {
+		edges = append(edges, link.EdgeWorkspace)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *LinkMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case link.EdgeWorkspace:
+		if id := m.workspace; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *LinkMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 1)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *LinkMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *LinkMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.clearedworkspace {
+		edges = append(edges, link.EdgeWorkspace)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *LinkMutation) EdgeCleared(name string) bool {
+	switch name {
+	case link.EdgeWorkspace:
+		return m.clearedworkspace
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *LinkMutation) ClearEdge(name string) error {
+	switch name {
+	case link.EdgeWorkspace:
+		m.ClearWorkspace()
+		return nil
+	}
+	return fmt.Errorf("unknown Link unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *LinkMutation) ResetEdge(name string) error {
+	switch name {
+	case link.EdgeWorkspace:
+		m.ResetWorkspace()
+		return nil
+	}
+	return fmt.Errorf("unknown Link edge %s", name)
+}
+
 // MutationKeyMutation represents an operation that mutates the MutationKey nodes in the graph.
 type MutationKeyMutation struct {
 	config
@@ -29015,6 +29859,1338 @@ func (m *RunSecretMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *RunSecretMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown RunSecret edge %s", name)
+}
+
+// RunWorkingCopyMutation represents an operation that mutates the RunWorkingCopy nodes in the graph.
+type RunWorkingCopyMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *xid.ID
+	created_at       *time.Time
+	run_id           *xid.ID
+	_path            *string
+	repository       *string
+	branch           *string
+	head_before      *string
+	head_after       *string
+	commits          *int
+	addcommits       *int
+	files_changed    *int
+	addfiles_changed *int
+	insertions       *int
+	addinsertions    *int
+	deletions        *int
+	adddeletions     *int
+	uncommitted      *int
+	adduncommitted   *int
+	diff             *string
+	diff_cut         *bool
+	clearedFields    map[string]struct{}
+	workspace        *xid.ID
+	clearedworkspace bool
+	done             bool
+	oldValue         func(context.Context) (*RunWorkingCopy, error)
+	predicates       []predicate.RunWorkingCopy
+}
+
+var _ ent.Mutation = (*RunWorkingCopyMutation)(nil)
+
+// runworkingcopyOption allows management of the mutation configuration using functional options.
+type runworkingcopyOption func(*RunWorkingCopyMutation)
+
+// newRunWorkingCopyMutation creates new mutation for the RunWorkingCopy entity.
+func newRunWorkingCopyMutation(c config, op Op, opts ...runworkingcopyOption) *RunWorkingCopyMutation {
+	m := &RunWorkingCopyMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRunWorkingCopy,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRunWorkingCopyID sets the ID field of the mutation.
+func withRunWorkingCopyID(id xid.ID) runworkingcopyOption {
+	return func(m *RunWorkingCopyMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RunWorkingCopy
+		)
+		m.oldValue = func(ctx context.Context) (*RunWorkingCopy, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RunWorkingCopy.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRunWorkingCopy sets the old RunWorkingCopy of the mutation.
+func withRunWorkingCopy(node *RunWorkingCopy) runworkingcopyOption {
+	return func(m *RunWorkingCopyMutation) {
+		m.oldValue = func(context.Context) (*RunWorkingCopy, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RunWorkingCopyMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RunWorkingCopyMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RunWorkingCopy entities.
+func (m *RunWorkingCopyMutation) SetID(id xid.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RunWorkingCopyMutation) ID() (id xid.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RunWorkingCopyMutation) IDs(ctx context.Context) ([]xid.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []xid.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RunWorkingCopy.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *RunWorkingCopyMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *RunWorkingCopyMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *RunWorkingCopyMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetWorkspaceID sets the "workspace_id" field.
+func (m *RunWorkingCopyMutation) SetWorkspaceID(x xid.ID) {
+	m.workspace = &x
+}
+
+// WorkspaceID returns the value of the "workspace_id" field in the mutation.
+func (m *RunWorkingCopyMutation) WorkspaceID() (r xid.ID, exists bool) {
+	v := m.workspace
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWorkspaceID returns the old "workspace_id" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldWorkspaceID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWorkspaceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWorkspaceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWorkspaceID: %w", err)
+	}
+	return oldValue.WorkspaceID, nil
+}
+
+// ResetWorkspaceID resets all changes to the "workspace_id" field.
+func (m *RunWorkingCopyMutation) ResetWorkspaceID() {
+	m.workspace = nil
+}
+
+// SetRunID sets the "run_id" field.
+func (m *RunWorkingCopyMutation) SetRunID(x xid.ID) {
+	m.run_id = &x
+}
+
+// RunID returns the value of the "run_id" field in the mutation.
+func (m *RunWorkingCopyMutation) RunID() (r xid.ID, exists bool) {
+	v := m.run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunID returns the old "run_id" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldRunID(ctx context.Context) (v xid.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunID: %w", err)
+	}
+	return oldValue.RunID, nil
+}
+
+// ResetRunID resets all changes to the "run_id" field.
+func (m *RunWorkingCopyMutation) ResetRunID() {
+	m.run_id = nil
+}
+
+// SetPath sets the "path" field.
+func (m *RunWorkingCopyMutation) SetPath(s string) {
+	m._path = &s
+}
+
+// Path returns the value of the "path" field in the mutation.
+func (m *RunWorkingCopyMutation) Path() (r string, exists bool) {
+	v := m._path
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPath returns the old "path" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldPath(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPath is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPath requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPath: %w", err)
+	}
+	return oldValue.Path, nil
+}
+
+// ResetPath resets all changes to the "path" field.
+func (m *RunWorkingCopyMutation) ResetPath() {
+	m._path = nil
+}
+
+// SetRepository sets the "repository" field.
+func (m *RunWorkingCopyMutation) SetRepository(s string) {
+	m.repository = &s
+}
+
+// Repository returns the value of the "repository" field in the mutation.
+func (m *RunWorkingCopyMutation) Repository() (r string, exists bool) {
+	v := m.repository
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRepository returns the old "repository" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldRepository(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRepository is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRepository requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRepository: %w", err)
+	}
+	return oldValue.Repository, nil
+}
+
+// ResetRepository resets all changes to the "repository" field.
+func (m *RunWorkingCopyMutation) ResetRepository() {
+	m.repository = nil
+}
+
+// SetBranch sets the "branch" field.
+func (m *RunWorkingCopyMutation) SetBranch(s string) {
+	m.branch = &s
+}
+
+// Branch returns the value of the "branch" field in the mutation.
+func (m *RunWorkingCopyMutation) Branch() (r string, exists bool) {
+	v := m.branch
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBranch returns the old "branch" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldBranch(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBranch is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBranch requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBranch: %w", err)
+	}
+	return oldValue.Branch, nil
+}
+
+// ResetBranch resets all changes to the "branch" field.
+func (m *RunWorkingCopyMutation) ResetBranch() {
+	m.branch = nil
+}
+
+// SetHeadBefore sets the "head_before" field.
+func (m *RunWorkingCopyMutation) SetHeadBefore(s string) {
+	m.head_before = &s
+}
+
+// HeadBefore returns the value of the "head_before" field in the mutation.
+func (m *RunWorkingCopyMutation) HeadBefore() (r string, exists bool) {
+	v := m.head_before
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHeadBefore returns the old "head_before" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldHeadBefore(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHeadBefore is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHeadBefore requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHeadBefore: %w", err)
+	}
+	return oldValue.HeadBefore, nil
+}
+
+// ResetHeadBefore resets all changes to the "head_before" field.
+func (m *RunWorkingCopyMutation) ResetHeadBefore() {
+	m.head_before = nil
+}
+
+// SetHeadAfter sets the "head_after" field.
+func (m *RunWorkingCopyMutation) SetHeadAfter(s string) {
+	m.head_after = &s
+}
+
+// HeadAfter returns the value of the "head_after" field in the mutation.
+func (m *RunWorkingCopyMutation) HeadAfter() (r string, exists bool) {
+	v := m.head_after
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHeadAfter returns the old "head_after" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldHeadAfter(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHeadAfter is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHeadAfter requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHeadAfter: %w", err)
+	}
+	return oldValue.HeadAfter, nil
+}
+
+// ClearHeadAfter clears the value of the "head_after" field.
+func (m *RunWorkingCopyMutation) ClearHeadAfter() {
+	m.head_after = nil
+	m.clearedFields[runworkingcopy.FieldHeadAfter] = struct{}{}
+}
+
+// HeadAfterCleared returns if the "head_after" field was cleared in this mutation.
+func (m *RunWorkingCopyMutation) HeadAfterCleared() bool {
+	_, ok := m.clearedFields[runworkingcopy.FieldHeadAfter]
+	return ok
+}
+
+// ResetHeadAfter resets all changes to the "head_after" field.
+func (m *RunWorkingCopyMutation) ResetHeadAfter() {
+	m.head_after = nil
+	delete(m.clearedFields, runworkingcopy.FieldHeadAfter)
+}
+
+// SetCommits sets the "commits" field.
+func (m *RunWorkingCopyMutation) SetCommits(i int) {
+	m.commits = &i
+	m.addcommits = nil
+}
+
+// Commits returns the value of the "commits" field in the mutation.
+func (m *RunWorkingCopyMutation) Commits() (r int, exists bool) {
+	v := m.commits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCommits returns the old "commits" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldCommits(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCommits is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCommits requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCommits: %w", err)
+	}
+	return oldValue.Commits, nil
+}
+
+// AddCommits adds i to the "commits" field.
+func (m *RunWorkingCopyMutation) AddCommits(i int) {
+	if m.addcommits != nil {
+		*m.addcommits += i
+	} else {
+		m.addcommits = &i
+	}
+}
+
+// AddedCommits returns the value that was added to the "commits" field in this mutation.
+func (m *RunWorkingCopyMutation) AddedCommits() (r int, exists bool) {
+	v := m.addcommits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCommits resets all changes to the "commits" field.
+func (m *RunWorkingCopyMutation) ResetCommits() {
+	m.commits = nil
+	m.addcommits = nil
+}
+
+// SetFilesChanged sets the "files_changed" field.
+func (m *RunWorkingCopyMutation) SetFilesChanged(i int) {
+	m.files_changed = &i
+	m.addfiles_changed = nil
+}
+
+// FilesChanged returns the value of the "files_changed" field in the mutation.
+func (m *RunWorkingCopyMutation) FilesChanged() (r int, exists bool) {
+	v := m.files_changed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFilesChanged returns the old "files_changed" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldFilesChanged(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFilesChanged is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFilesChanged requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFilesChanged: %w", err)
+	}
+	return oldValue.FilesChanged, nil
+}
+
+// AddFilesChanged adds i to the "files_changed" field.
+func (m *RunWorkingCopyMutation) AddFilesChanged(i int) {
+	if m.addfiles_changed != nil {
+		*m.addfiles_changed += i
+	} else {
+		m.addfiles_changed = &i
+	}
+}
+
+// AddedFilesChanged returns the value that was added to the "files_changed" field in this mutation.
+func (m *RunWorkingCopyMutation) AddedFilesChanged() (r int, exists bool) {
+	v := m.addfiles_changed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFilesChanged resets all changes to the "files_changed" field.
+func (m *RunWorkingCopyMutation) ResetFilesChanged() {
+	m.files_changed = nil
+	m.addfiles_changed = nil
+}
+
+// SetInsertions sets the "insertions" field.
+func (m *RunWorkingCopyMutation) SetInsertions(i int) {
+	m.insertions = &i
+	m.addinsertions = nil
+}
+
+// Insertions returns the value of the "insertions" field in the mutation.
+func (m *RunWorkingCopyMutation) Insertions() (r int, exists bool) {
+	v := m.insertions
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInsertions returns the old "insertions" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldInsertions(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInsertions is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInsertions requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInsertions: %w", err)
+	}
+	return oldValue.Insertions, nil
+}
+
+// AddInsertions adds i to the "insertions" field.
+func (m *RunWorkingCopyMutation) AddInsertions(i int) {
+	if m.addinsertions != nil {
+		*m.addinsertions += i
+	} else {
+		m.addinsertions = &i
+	}
+}
+
+// AddedInsertions returns the value that was added to the "insertions" field in this mutation.
+func (m *RunWorkingCopyMutation) AddedInsertions() (r int, exists bool) {
+	v := m.addinsertions
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetInsertions resets all changes to the "insertions" field.
+func (m *RunWorkingCopyMutation) ResetInsertions() {
+	m.insertions = nil
+	m.addinsertions = nil
+}
+
+// SetDeletions sets the "deletions" field.
+func (m *RunWorkingCopyMutation) SetDeletions(i int) {
+	m.deletions = &i
+	m.adddeletions = nil
+}
+
+// Deletions returns the value of the "deletions" field in the mutation.
+func (m *RunWorkingCopyMutation) Deletions() (r int, exists bool) {
+	v := m.deletions
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeletions returns the old "deletions" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldDeletions(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeletions is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeletions requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeletions: %w", err)
+	}
+	return oldValue.Deletions, nil
+}
+
+// AddDeletions adds i to the "deletions" field.
+func (m *RunWorkingCopyMutation) AddDeletions(i int) {
+	if m.adddeletions != nil {
+		*m.adddeletions += i
+	} else {
+		m.adddeletions = &i
+	}
+}
+
+// AddedDeletions returns the value that was added to the "deletions" field in this mutation.
+func (m *RunWorkingCopyMutation) AddedDeletions() (r int, exists bool) {
+	v := m.adddeletions
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeletions resets all changes to the "deletions" field.
+func (m *RunWorkingCopyMutation) ResetDeletions() {
+	m.deletions = nil
+	m.adddeletions = nil
+}
+
+// SetUncommitted sets the "uncommitted" field.
+func (m *RunWorkingCopyMutation) SetUncommitted(i int) {
+	m.uncommitted = &i
+	m.adduncommitted = nil
+}
+
+// Uncommitted returns the value of the "uncommitted" field in the mutation.
+func (m *RunWorkingCopyMutation) Uncommitted() (r int, exists bool) {
+	v := m.uncommitted
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUncommitted returns the old "uncommitted" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldUncommitted(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUncommitted is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUncommitted requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUncommitted: %w", err)
+	}
+	return oldValue.Uncommitted, nil
+}
+
+// AddUncommitted adds i to the "uncommitted" field.
+func (m *RunWorkingCopyMutation) AddUncommitted(i int) {
+	if m.adduncommitted != nil {
+		*m.adduncommitted += i
+	} else {
+		m.adduncommitted = &i
+	}
+}
+
+// AddedUncommitted returns the value that was added to the "uncommitted" field in this mutation.
+func (m *RunWorkingCopyMutation) AddedUncommitted() (r int, exists bool) {
+	v := m.adduncommitted
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUncommitted resets all changes to the "uncommitted" field.
+func (m *RunWorkingCopyMutation) ResetUncommitted() {
+	m.uncommitted = nil
+	m.adduncommitted = nil
+}
+
+// SetDiff sets the "diff" field.
+func (m *RunWorkingCopyMutation) SetDiff(s string) {
+	m.diff = &s
+}
+
+// Diff returns the value of the "diff" field in the mutation.
+func (m *RunWorkingCopyMutation) Diff() (r string, exists bool) {
+	v := m.diff
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDiff returns the old "diff" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldDiff(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDiff is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDiff requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDiff: %w", err)
+	}
+	return oldValue.Diff, nil
+}
+
+// ResetDiff resets all changes to the "diff" field.
+func (m *RunWorkingCopyMutation) ResetDiff() {
+	m.diff = nil
+}
+
+// SetDiffCut sets the "diff_cut" field.
+func (m *RunWorkingCopyMutation) SetDiffCut(b bool) {
+	m.diff_cut = &b
+}
+
+// DiffCut returns the value of the "diff_cut" field in the mutation.
+func (m *RunWorkingCopyMutation) DiffCut() (r bool, exists bool) {
+	v := m.diff_cut
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDiffCut returns the old "diff_cut" field's value of the RunWorkingCopy entity.
+// If the RunWorkingCopy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunWorkingCopyMutation) OldDiffCut(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDiffCut is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDiffCut requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDiffCut: %w", err)
+	}
+	return oldValue.DiffCut, nil
+}
+
+// ResetDiffCut resets all changes to the "diff_cut" field.
+func (m *RunWorkingCopyMutation) ResetDiffCut() {
+	m.diff_cut = nil
+}
+
+// ClearWorkspace clears the "workspace" edge to the Workspace entity.
+func (m *RunWorkingCopyMutation) ClearWorkspace() {
+	m.clearedworkspace = true
+	m.clearedFields[runworkingcopy.FieldWorkspaceID] = struct{}{}
+}
+
+// WorkspaceCleared reports if the "workspace" edge to the Workspace entity was cleared.
+func (m *RunWorkingCopyMutation) WorkspaceCleared() bool {
+	return m.clearedworkspace
+}
+
+// WorkspaceIDs returns the "workspace" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// WorkspaceID instead. It exists only for internal usage by the builders.
+func (m *RunWorkingCopyMutation) WorkspaceIDs() (ids []xid.ID) {
+	if id := m.workspace; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetWorkspace resets all changes to the "workspace" edge.
+func (m *RunWorkingCopyMutation) ResetWorkspace() {
+	m.workspace = nil
+	m.clearedworkspace = false
+}
+
+// Where appends a list predicates to the RunWorkingCopyMutation builder.
+func (m *RunWorkingCopyMutation) Where(ps ...predicate.RunWorkingCopy) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RunWorkingCopyMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RunWorkingCopyMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RunWorkingCopy, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RunWorkingCopyMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RunWorkingCopyMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RunWorkingCopy).
+func (m *RunWorkingCopyMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RunWorkingCopyMutation) Fields() []string {
+	fields := make([]string, 0, 15)
+	if m.created_at != nil {
+		fields = append(fields, runworkingcopy.FieldCreatedAt)
+	}
+	if m.workspace != nil {
+		fields = append(fields, runworkingcopy.FieldWorkspaceID)
+	}
+	if m.run_id != nil {
+		fields = append(fields, runworkingcopy.FieldRunID)
+	}
+	if m._path != nil {
+		fields = append(fields, runworkingcopy.FieldPath)
+	}
+	if m.repository != nil {
+		fields = append(fields, runworkingcopy.FieldRepository)
+	}
+	if m.branch != nil {
+		fields = append(fields, runworkingcopy.FieldBranch)
+	}
+	if m.head_before != nil {
+		fields = append(fields, runworkingcopy.FieldHeadBefore)
+	}
+	if m.head_after != nil {
+		fields = append(fields, runworkingcopy.FieldHeadAfter)
+	}
+	if m.commits != nil {
+		fields = append(fields, runworkingcopy.FieldCommits)
+	}
+	if m.files_changed != nil {
+		fields = append(fields, runworkingcopy.FieldFilesChanged)
+	}
+	if m.insertions != nil {
+		fields = append(fields, runworkingcopy.FieldInsertions)
+	}
+	if m.deletions != nil {
+		fields = append(fields, runworkingcopy.FieldDeletions)
+	}
+	if m.uncommitted != nil {
+		fields = append(fields, runworkingcopy.FieldUncommitted)
+	}
+	if m.diff != nil {
+		fields = append(fields, runworkingcopy.FieldDiff)
+	}
+	if m.diff_cut != nil {
+		fields = append(fields, runworkingcopy.FieldDiffCut)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RunWorkingCopyMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case runworkingcopy.FieldCreatedAt:
+		return m.CreatedAt()
+	case runworkingcopy.FieldWorkspaceID:
+		return m.WorkspaceID()
+	case runworkingcopy.FieldRunID:
+		return m.RunID()
+	case runworkingcopy.FieldPath:
+		return m.Path()
+	case runworkingcopy.FieldRepository:
+		return m.Repository()
+	case runworkingcopy.FieldBranch:
+		return m.Branch()
+	case runworkingcopy.FieldHeadBefore:
+		return m.HeadBefore()
+	case runworkingcopy.FieldHeadAfter:
+		return m.HeadAfter()
+	case runworkingcopy.FieldCommits:
+		return m.Commits()
+	case runworkingcopy.FieldFilesChanged:
+		return m.FilesChanged()
+	case runworkingcopy.FieldInsertions:
+		return m.Insertions()
+	case runworkingcopy.FieldDeletions:
+		return m.Deletions()
+	case runworkingcopy.FieldUncommitted:
+		return m.Uncommitted()
+	case runworkingcopy.FieldDiff:
+		return m.Diff()
+	case runworkingcopy.FieldDiffCut:
+		return m.DiffCut()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RunWorkingCopyMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case runworkingcopy.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case runworkingcopy.FieldWorkspaceID:
+		return m.OldWorkspaceID(ctx)
+	case runworkingcopy.FieldRunID:
+		return m.OldRunID(ctx)
+	case runworkingcopy.FieldPath:
+		return m.OldPath(ctx)
+	case runworkingcopy.FieldRepository:
+		return m.OldRepository(ctx)
+	case runworkingcopy.FieldBranch:
+		return m.OldBranch(ctx)
+	case runworkingcopy.FieldHeadBefore:
+		return m.OldHeadBefore(ctx)
+	case runworkingcopy.FieldHeadAfter:
+		return m.OldHeadAfter(ctx)
+	case runworkingcopy.FieldCommits:
+		return m.OldCommits(ctx)
+	case runworkingcopy.FieldFilesChanged:
+		return m.OldFilesChanged(ctx)
+	case runworkingcopy.FieldInsertions:
+		return m.OldInsertions(ctx)
+	case runworkingcopy.FieldDeletions:
+		return m.OldDeletions(ctx)
+	case runworkingcopy.FieldUncommitted:
+		return m.OldUncommitted(ctx)
+	case runworkingcopy.FieldDiff:
+		return m.OldDiff(ctx)
+	case runworkingcopy.FieldDiffCut:
+		return m.OldDiffCut(ctx)
+	}
+	return nil, fmt.Errorf("unknown RunWorkingCopy field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RunWorkingCopyMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case runworkingcopy.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case runworkingcopy.FieldWorkspaceID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWorkspaceID(v)
+		return nil
+	case runworkingcopy.FieldRunID:
+		v, ok := value.(xid.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunID(v)
+		return nil
+	case runworkingcopy.FieldPath:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPath(v)
+		return nil
+	case runworkingcopy.FieldRepository:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRepository(v)
+		return nil
+	case runworkingcopy.FieldBranch:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBranch(v)
+		return nil
+	case runworkingcopy.FieldHeadBefore:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHeadBefore(v)
+		return nil
+	case runworkingcopy.FieldHeadAfter:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHeadAfter(v)
+		return nil
+	case runworkingcopy.FieldCommits:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCommits(v)
+		return nil
+	case runworkingcopy.FieldFilesChanged:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFilesChanged(v)
+		return nil
+	case runworkingcopy.FieldInsertions:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInsertions(v)
+		return nil
+	case runworkingcopy.FieldDeletions:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeletions(v)
+		return nil
+	case runworkingcopy.FieldUncommitted:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUncommitted(v)
+		return nil
+	case runworkingcopy.FieldDiff:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDiff(v)
+		return nil
+	case runworkingcopy.FieldDiffCut:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDiffCut(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RunWorkingCopy field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RunWorkingCopyMutation) AddedFields() []string {
+	var fields []string
+	if m.addcommits != nil {
+		fields = append(fields, runworkingcopy.FieldCommits)
+	}
+	if m.addfiles_changed != nil {
+		fields = append(fields, runworkingcopy.FieldFilesChanged)
+	}
+	if m.addinsertions != nil {
+		fields = append(fields, runworkingcopy.FieldInsertions)
+	}
+	if m.adddeletions != nil {
+		fields = append(fields, runworkingcopy.FieldDeletions)
+	}
+	if m.adduncommitted != nil {
+		fields = append(fields, runworkingcopy.FieldUncommitted)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RunWorkingCopyMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case runworkingcopy.FieldCommits:
+		return m.AddedCommits()
+	case runworkingcopy.FieldFilesChanged:
+		return m.AddedFilesChanged()
+	case runworkingcopy.FieldInsertions:
+		return m.AddedInsertions()
+	case runworkingcopy.FieldDeletions:
+		return m.AddedDeletions()
+	case runworkingcopy.FieldUncommitted:
+		return m.AddedUncommitted()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RunWorkingCopyMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case runworkingcopy.FieldCommits:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCommits(v)
+		return nil
+	case runworkingcopy.FieldFilesChanged:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFilesChanged(v)
+		return nil
+	case runworkingcopy.FieldInsertions:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddInsertions(v)
+		return nil
+	case runworkingcopy.FieldDeletions:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeletions(v)
+		return nil
+	case runworkingcopy.FieldUncommitted:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUncommitted(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RunWorkingCopy numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RunWorkingCopyMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(runworkingcopy.FieldHeadAfter) {
+		fields = append(fields, runworkingcopy.FieldHeadAfter)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RunWorkingCopyMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RunWorkingCopyMutation) ClearField(name string) error {
+	switch name {
+	case runworkingcopy.FieldHeadAfter:
+		m.ClearHeadAfter()
+		return nil
+	}
+	return fmt.Errorf("unknown RunWorkingCopy nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RunWorkingCopyMutation) ResetField(name string) error {
+	switch name {
+	case runworkingcopy.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case runworkingcopy.FieldWorkspaceID:
+		m.ResetWorkspaceID()
+		return nil
+	case runworkingcopy.FieldRunID:
+		m.ResetRunID()
+		return nil
+	case runworkingcopy.FieldPath:
+		m.ResetPath()
+		return nil
+	case runworkingcopy.FieldRepository:
+		m.ResetRepository()
+		return nil
+	case runworkingcopy.FieldBranch:
+		m.ResetBranch()
+		return nil
+	case runworkingcopy.FieldHeadBefore:
+		m.ResetHeadBefore()
+		return nil
+	case runworkingcopy.FieldHeadAfter:
+		m.ResetHeadAfter()
+		return nil
+	case runworkingcopy.FieldCommits:
+		m.ResetCommits()
+		return nil
+	case runworkingcopy.FieldFilesChanged:
+		m.ResetFilesChanged()
+		return nil
+	case runworkingcopy.FieldInsertions:
+		m.ResetInsertions()
+		return nil
+	case runworkingcopy.FieldDeletions:
+		m.ResetDeletions()
+		return nil
+	case runworkingcopy.FieldUncommitted:
+		m.ResetUncommitted()
+		return nil
+	case runworkingcopy.FieldDiff:
+		m.ResetDiff()
+		return nil
+	case runworkingcopy.FieldDiffCut:
+		m.ResetDiffCut()
+		return nil
+	}
+	return fmt.Errorf("unknown RunWorkingCopy field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RunWorkingCopyMutation) AddedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.workspace != nil {
+		edges = append(edges, runworkingcopy.EdgeWorkspace)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RunWorkingCopyMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case runworkingcopy.EdgeWorkspace:
+		if id := m.workspace; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RunWorkingCopyMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 1)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RunWorkingCopyMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RunWorkingCopyMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.clearedworkspace {
+		edges = append(edges, runworkingcopy.EdgeWorkspace)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RunWorkingCopyMutation) EdgeCleared(name string) bool {
+	switch name {
+	case runworkingcopy.EdgeWorkspace:
+		return m.clearedworkspace
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RunWorkingCopyMutation) ClearEdge(name string) error {
+	switch name {
+	case runworkingcopy.EdgeWorkspace:
+		m.ClearWorkspace()
+		return nil
+	}
+	return fmt.Errorf("unknown RunWorkingCopy unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RunWorkingCopyMutation) ResetEdge(name string) error {
+	switch name {
+	case runworkingcopy.EdgeWorkspace:
+		m.ResetWorkspace()
+		return nil
+	}
+	return fmt.Errorf("unknown RunWorkingCopy edge %s", name)
 }
 
 // TaskMutation represents an operation that mutates the Task nodes in the graph.

@@ -17,6 +17,7 @@ import (
 	"rouse.dev/rouse/ent/costentry"
 	"rouse.dev/rouse/ent/inboxitem"
 	"rouse.dev/rouse/ent/instancefact"
+	"rouse.dev/rouse/ent/link"
 	"rouse.dev/rouse/ent/mutationkey"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
@@ -25,6 +26,7 @@ import (
 	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/ent/runattempt"
 	"rouse.dev/rouse/ent/runcontent"
+	"rouse.dev/rouse/ent/runworkingcopy"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
@@ -49,6 +51,7 @@ var tableOfPrefix = map[string]string{
 	"cst": costentry.Table,
 	"inb": inboxitem.Table,
 	"fct": instancefact.Table,
+	"lnk": link.Table,
 	"mky": mutationkey.Table,
 	"prj": project.Table,
 	"rtn": routine.Table,
@@ -59,6 +62,7 @@ var tableOfPrefix = map[string]string{
 	"run": run.Table,
 	"att": runattempt.Table,
 	"rct": runcontent.Table,
+	"rwc": runworkingcopy.Table,
 	"tsk": task.Table,
 	"blk": taskblocker.Table,
 	"ses": tasksession.Table,

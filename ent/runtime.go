@@ -19,6 +19,7 @@ import (
 	"rouse.dev/rouse/ent/costentry"
 	"rouse.dev/rouse/ent/inboxitem"
 	"rouse.dev/rouse/ent/instancefact"
+	"rouse.dev/rouse/ent/link"
 	"rouse.dev/rouse/ent/mutationkey"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
@@ -29,6 +30,7 @@ import (
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runsecret"
+	"rouse.dev/rouse/ent/runworkingcopy"
 	"rouse.dev/rouse/ent/schema"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
@@ -640,6 +642,49 @@ func init() {
 	instancefact.DefaultID = instancefactDescID.Default.(func() xid.ID)
 	// instancefact.IDValidator is a validator for the "id" field. It is called by the builders before save.
 	instancefact.IDValidator = instancefactDescID.Validators[0].(func(string) error)
+	linkMixin := schema.Link{}.Mixin()
+	linkMixinFields0 := linkMixin[0].Fields()
+	_ = linkMixinFields0
+	linkMixinFields1 := linkMixin[1].Fields()
+	_ = linkMixinFields1
+	linkMixinFields2 := linkMixin[2].Fields()
+	_ = linkMixinFields2
+	linkFields := schema.Link{}.Fields()
+	_ = linkFields
+	// linkDescCreatedAt is the schema descriptor for created_at field.
+	linkDescCreatedAt := linkMixinFields0[1].Descriptor()
+	// link.DefaultCreatedAt holds the default value on creation for the created_at field.
+	link.DefaultCreatedAt = linkDescCreatedAt.Default.(func() time.Time)
+	// linkDescWorkspaceID is the schema descriptor for workspace_id field.
+	linkDescWorkspaceID := linkMixinFields1[0].Descriptor()
+	// link.WorkspaceIDValidator is a validator for the "workspace_id" field. It is called by the builders before save.
+	link.WorkspaceIDValidator = linkDescWorkspaceID.Validators[0].(func(string) error)
+	// linkDescCausationID is the schema descriptor for causation_id field.
+	linkDescCausationID := linkMixinFields2[0].Descriptor()
+	// link.CausationIDValidator is a validator for the "causation_id" field. It is called by the builders before save.
+	link.CausationIDValidator = linkDescCausationID.Validators[0].(func(string) error)
+	// linkDescRunID is the schema descriptor for run_id field.
+	linkDescRunID := linkFields[0].Descriptor()
+	// link.RunIDValidator is a validator for the "run_id" field. It is called by the builders before save.
+	link.RunIDValidator = linkDescRunID.Validators[0].(func(string) error)
+	// linkDescAgentID is the schema descriptor for agent_id field.
+	linkDescAgentID := linkFields[1].Descriptor()
+	// link.AgentIDValidator is a validator for the "agent_id" field. It is called by the builders before save.
+	link.AgentIDValidator = linkDescAgentID.Validators[0].(func(string) error)
+	// linkDescTaskID is the schema descriptor for task_id field.
+	linkDescTaskID := linkFields[2].Descriptor()
+	// link.TaskIDValidator is a validator for the "task_id" field. It is called by the builders before save.
+	link.TaskIDValidator = linkDescTaskID.Validators[0].(func(string) error)
+	// linkDescTitle is the schema descriptor for title field.
+	linkDescTitle := linkFields[5].Descriptor()
+	// link.TitleValidator is a validator for the "title" field. It is called by the builders before save.
+	link.TitleValidator = linkDescTitle.Validators[0].(func(string) error)
+	// linkDescID is the schema descriptor for id field.
+	linkDescID := linkMixinFields0[0].Descriptor()
+	// link.DefaultID holds the default value on creation for the id field.
+	link.DefaultID = linkDescID.Default.(func() xid.ID)
+	// link.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	link.IDValidator = linkDescID.Validators[0].(func(string) error)
 	mutationkeyMixin := schema.MutationKey{}.Mixin()
 	mutationkeyMixinFields0 := mutationkeyMixin[0].Fields()
 	_ = mutationkeyMixinFields0
@@ -1151,6 +1196,71 @@ func init() {
 	runsecretDescID := runsecretFields[0].Descriptor()
 	// runsecret.IDValidator is a validator for the "id" field. It is called by the builders before save.
 	runsecret.IDValidator = runsecretDescID.Validators[0].(func(string) error)
+	runworkingcopyMixin := schema.RunWorkingCopy{}.Mixin()
+	runworkingcopyMixinFields0 := runworkingcopyMixin[0].Fields()
+	_ = runworkingcopyMixinFields0
+	runworkingcopyMixinFields1 := runworkingcopyMixin[1].Fields()
+	_ = runworkingcopyMixinFields1
+	runworkingcopyFields := schema.RunWorkingCopy{}.Fields()
+	_ = runworkingcopyFields
+	// runworkingcopyDescCreatedAt is the schema descriptor for created_at field.
+	runworkingcopyDescCreatedAt := runworkingcopyMixinFields0[1].Descriptor()
+	// runworkingcopy.DefaultCreatedAt holds the default value on creation for the created_at field.
+	runworkingcopy.DefaultCreatedAt = runworkingcopyDescCreatedAt.Default.(func() time.Time)
+	// runworkingcopyDescWorkspaceID is the schema descriptor for workspace_id field.
+	runworkingcopyDescWorkspaceID := runworkingcopyMixinFields1[0].Descriptor()
+	// runworkingcopy.WorkspaceIDValidator is a validator for the "workspace_id" field. It is called by the builders before save.
+	runworkingcopy.WorkspaceIDValidator = runworkingcopyDescWorkspaceID.Validators[0].(func(string) error)
+	// runworkingcopyDescRunID is the schema descriptor for run_id field.
+	runworkingcopyDescRunID := runworkingcopyFields[0].Descriptor()
+	// runworkingcopy.RunIDValidator is a validator for the "run_id" field. It is called by the builders before save.
+	runworkingcopy.RunIDValidator = runworkingcopyDescRunID.Validators[0].(func(string) error)
+	// runworkingcopyDescBranch is the schema descriptor for branch field.
+	runworkingcopyDescBranch := runworkingcopyFields[3].Descriptor()
+	// runworkingcopy.BranchValidator is a validator for the "branch" field. It is called by the builders before save.
+	runworkingcopy.BranchValidator = runworkingcopyDescBranch.Validators[0].(func(string) error)
+	// runworkingcopyDescHeadBefore is the schema descriptor for head_before field.
+	runworkingcopyDescHeadBefore := runworkingcopyFields[4].Descriptor()
+	// runworkingcopy.HeadBeforeValidator is a validator for the "head_before" field. It is called by the builders before save.
+	runworkingcopy.HeadBeforeValidator = runworkingcopyDescHeadBefore.Validators[0].(func(string) error)
+	// runworkingcopyDescHeadAfter is the schema descriptor for head_after field.
+	runworkingcopyDescHeadAfter := runworkingcopyFields[5].Descriptor()
+	// runworkingcopy.HeadAfterValidator is a validator for the "head_after" field. It is called by the builders before save.
+	runworkingcopy.HeadAfterValidator = runworkingcopyDescHeadAfter.Validators[0].(func(string) error)
+	// runworkingcopyDescCommits is the schema descriptor for commits field.
+	runworkingcopyDescCommits := runworkingcopyFields[6].Descriptor()
+	// runworkingcopy.DefaultCommits holds the default value on creation for the commits field.
+	runworkingcopy.DefaultCommits = runworkingcopyDescCommits.Default.(int)
+	// runworkingcopyDescFilesChanged is the schema descriptor for files_changed field.
+	runworkingcopyDescFilesChanged := runworkingcopyFields[7].Descriptor()
+	// runworkingcopy.DefaultFilesChanged holds the default value on creation for the files_changed field.
+	runworkingcopy.DefaultFilesChanged = runworkingcopyDescFilesChanged.Default.(int)
+	// runworkingcopyDescInsertions is the schema descriptor for insertions field.
+	runworkingcopyDescInsertions := runworkingcopyFields[8].Descriptor()
+	// runworkingcopy.DefaultInsertions holds the default value on creation for the insertions field.
+	runworkingcopy.DefaultInsertions = runworkingcopyDescInsertions.Default.(int)
+	// runworkingcopyDescDeletions is the schema descriptor for deletions field.
+	runworkingcopyDescDeletions := runworkingcopyFields[9].Descriptor()
+	// runworkingcopy.DefaultDeletions holds the default value on creation for the deletions field.
+	runworkingcopy.DefaultDeletions = runworkingcopyDescDeletions.Default.(int)
+	// runworkingcopyDescUncommitted is the schema descriptor for uncommitted field.
+	runworkingcopyDescUncommitted := runworkingcopyFields[10].Descriptor()
+	// runworkingcopy.DefaultUncommitted holds the default value on creation for the uncommitted field.
+	runworkingcopy.DefaultUncommitted = runworkingcopyDescUncommitted.Default.(int)
+	// runworkingcopyDescDiff is the schema descriptor for diff field.
+	runworkingcopyDescDiff := runworkingcopyFields[11].Descriptor()
+	// runworkingcopy.DefaultDiff holds the default value on creation for the diff field.
+	runworkingcopy.DefaultDiff = runworkingcopyDescDiff.Default.(string)
+	// runworkingcopyDescDiffCut is the schema descriptor for diff_cut field.
+	runworkingcopyDescDiffCut := runworkingcopyFields[12].Descriptor()
+	// runworkingcopy.DefaultDiffCut holds the default value on creation for the diff_cut field.
+	runworkingcopy.DefaultDiffCut = runworkingcopyDescDiffCut.Default.(bool)
+	// runworkingcopyDescID is the schema descriptor for id field.
+	runworkingcopyDescID := runworkingcopyMixinFields0[0].Descriptor()
+	// runworkingcopy.DefaultID holds the default value on creation for the id field.
+	runworkingcopy.DefaultID = runworkingcopyDescID.Default.(func() xid.ID)
+	// runworkingcopy.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	runworkingcopy.IDValidator = runworkingcopyDescID.Validators[0].(func(string) error)
 	taskMixin := schema.Task{}.Mixin()
 	taskMixinFields0 := taskMixin[0].Fields()
 	_ = taskMixinFields0

@@ -40,6 +40,8 @@ type Tx struct {
 	InboxItem *InboxItemClient
 	// InstanceFact is the client for interacting with the InstanceFact builders.
 	InstanceFact *InstanceFactClient
+	// Link is the client for interacting with the Link builders.
+	Link *LinkClient
 	// MutationKey is the client for interacting with the MutationKey builders.
 	MutationKey *MutationKeyClient
 	// Project is the client for interacting with the Project builders.
@@ -60,6 +62,8 @@ type Tx struct {
 	RunEvent *RunEventClient
 	// RunSecret is the client for interacting with the RunSecret builders.
 	RunSecret *RunSecretClient
+	// RunWorkingCopy is the client for interacting with the RunWorkingCopy builders.
+	RunWorkingCopy *RunWorkingCopyClient
 	// Task is the client for interacting with the Task builders.
 	Task *TaskClient
 	// TaskBlocker is the client for interacting with the TaskBlocker builders.
@@ -222,6 +226,7 @@ func (tx *Tx) init() {
 	tx.CostEntry = NewCostEntryClient(tx.config)
 	tx.InboxItem = NewInboxItemClient(tx.config)
 	tx.InstanceFact = NewInstanceFactClient(tx.config)
+	tx.Link = NewLinkClient(tx.config)
 	tx.MutationKey = NewMutationKeyClient(tx.config)
 	tx.Project = NewProjectClient(tx.config)
 	tx.Routine = NewRoutineClient(tx.config)
@@ -232,6 +237,7 @@ func (tx *Tx) init() {
 	tx.RunContent = NewRunContentClient(tx.config)
 	tx.RunEvent = NewRunEventClient(tx.config)
 	tx.RunSecret = NewRunSecretClient(tx.config)
+	tx.RunWorkingCopy = NewRunWorkingCopyClient(tx.config)
 	tx.Task = NewTaskClient(tx.config)
 	tx.TaskBlocker = NewTaskBlockerClient(tx.config)
 	tx.TaskSession = NewTaskSessionClient(tx.config)

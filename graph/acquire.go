@@ -112,6 +112,10 @@ func (r *Resolver) showLease(ctx context.Context, lease *store.Lease, environmen
 	if c := lease.Executor.Pull.Command; c != nil {
 		out.Command = commandOf(c)
 	}
+	out.Checkout = checkoutShown(lease.Executor.Checkout())
+	if lease.TaskID != "" {
+		out.TaskID = &lease.TaskID
+	}
 	if lease.ResumeSessionID != "" {
 		out.ResumeSessionID, out.FullPrompt = &lease.ResumeSessionID, &lease.FullPrompt
 	}

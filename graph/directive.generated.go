@@ -68,6 +68,8 @@ type MutationResolver interface {
 	ReportRunStarted(ctx context.Context, input model.ReportRunStartedInput) (*model.ReportRunStartedPayload, error)
 	ReportRunHeartbeat(ctx context.Context, input model.ReportRunHeartbeatInput) (*model.ReportRunHeartbeatPayload, error)
 	ReportRunProgress(ctx context.Context, input model.ReportRunProgressInput) (*model.ReportRunProgressPayload, error)
+	ReportRunWorkingCopy(ctx context.Context, input model.ReportRunWorkingCopyInput) (*model.ReportRunWorkingCopyPayload, error)
+	ReportWorkingCopies(ctx context.Context, input model.ReportWorkingCopiesInput) (*model.ReportWorkingCopiesPayload, error)
 	ReportRunSucceeded(ctx context.Context, input model.ReportRunSucceededInput) (*model.ReportRunSucceededPayload, error)
 	ReportRunFailed(ctx context.Context, input model.ReportRunFailedInput) (*model.ReportRunFailedPayload, error)
 	ReportRunHandedBack(ctx context.Context, input model.ReportRunHandedBackInput) (*model.ReportRunHandedBackPayload, error)
@@ -544,6 +546,34 @@ func (ec *executionContext) field_Mutation_reportRunSucceeded_args(ctx context.C
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.ReportRunSucceededInput, error) {
 			return ec.unmarshalNReportRunSucceededInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunSucceededInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportRunWorkingCopy_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportRunWorkingCopyInput, error) {
+			return ec.unmarshalNReportRunWorkingCopyInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunWorkingCopyInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportWorkingCopies_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReportWorkingCopiesInput, error) {
+			return ec.unmarshalNReportWorkingCopiesInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportWorkingCopiesInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -3950,6 +3980,130 @@ func (ec *executionContext) fieldContext_Mutation_reportRunProgress(ctx context.
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_reportRunWorkingCopy(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportRunWorkingCopy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportRunWorkingCopy(ctx, fc.Args["input"].(model.ReportRunWorkingCopyInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE"})
+				if err != nil {
+					var zeroVal *model.ReportRunWorkingCopyPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportRunWorkingCopyPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportRunWorkingCopyPayload) graphql.Marshaler {
+			return ec.marshalNReportRunWorkingCopyPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunWorkingCopyPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportRunWorkingCopy(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportRunWorkingCopyPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportRunWorkingCopy_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_reportWorkingCopies(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportWorkingCopies(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportWorkingCopies(ctx, fc.Args["input"].(model.ReportWorkingCopiesInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				scopes, err := ec.unmarshalNTokenScope2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTokenScopeᚄ(ctx, []any{"EXECUTE"})
+				if err != nil {
+					var zeroVal *model.ReportWorkingCopiesPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Requires == nil {
+					var zeroVal *model.ReportWorkingCopiesPayload
+					return zeroVal, errors.New("directive requires is not implemented")
+				}
+				return ec.Directives.Requires(ctx, nil, directive0, scopes)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReportWorkingCopiesPayload) graphql.Marshaler {
+			return ec.marshalNReportWorkingCopiesPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportWorkingCopiesPayload(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportWorkingCopies(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReportWorkingCopiesPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportWorkingCopies_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_reportRunSucceeded(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5944,6 +6098,20 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "reportRunProgress":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_reportRunProgress(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportRunWorkingCopy":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportRunWorkingCopy(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reportWorkingCopies":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportWorkingCopies(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++

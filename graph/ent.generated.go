@@ -94,6 +94,8 @@ type RunResolver interface {
 	Result(ctx context.Context, obj *ent.Run) (map[string]any, error)
 	Error(ctx context.Context, obj *ent.Run) (*model.RunError, error)
 	Usage(ctx context.Context, obj *ent.Run) (*model.RunUsage, error)
+	WorkingCopy(ctx context.Context, obj *ent.Run) (*ent.RunWorkingCopy, error)
+	Links(ctx context.Context, obj *ent.Run) ([]*ent.Link, error)
 	EventCursor(ctx context.Context, obj *ent.Run) (*entgql.Cursor[xid.ID], error)
 	Events(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID]) (*model.RunEventConnection, error)
 	Logs(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID], filter *model.RunLogFilter) (*model.RunLogConnection, error)
@@ -117,6 +119,7 @@ type TaskResolver interface {
 	IsBlocked(ctx context.Context, obj *ent.Task) (bool, error)
 	Approvals(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.ApprovalConnection, error)
 	Comments(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.CommentConnection, error)
+	Links(ctx context.Context, obj *ent.Task) ([]*ent.Link, error)
 	Checkout(ctx context.Context, obj *ent.Task) (*model.TaskCheckout, error)
 	Runs(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.RunConnection, error)
 	RoutineRun(ctx context.Context, obj *ent.Task) (*ent.RoutineRun, error)
@@ -5402,6 +5405,70 @@ func (ec *executionContext) fieldContext_Run_usage(_ context.Context, field grap
 	return fc, nil
 }
 
+func (ec *executionContext) _Run_workingCopy(ctx context.Context, field graphql.CollectedField, obj *ent.Run) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Run_workingCopy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Run().WorkingCopy(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RunWorkingCopy) graphql.Marshaler {
+			return ec.marshalORunWorkingCopy2ᚖrouseᚗdevᚋrouseᚋentᚐRunWorkingCopy(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Run_workingCopy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Run",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RunWorkingCopy(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Run_links(ctx context.Context, field graphql.CollectedField, obj *ent.Run) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Run_links(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Run().Links(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Link) graphql.Marshaler {
+			return ec.marshalNLink2ᚕᚖrouseᚗdevᚋrouseᚋentᚐLinkᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Run_links(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Run",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Link(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Run_eventCursor(ctx context.Context, field graphql.CollectedField, obj *ent.Run) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6467,6 +6534,38 @@ func (ec *executionContext) fieldContext_Task_comments(ctx context.Context, fiel
 	if fc.Args, err = ec.field_Task_comments_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Task_links(ctx context.Context, field graphql.CollectedField, obj *ent.Task) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Task_links(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Task().Links(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Link) graphql.Marshaler {
+			return ec.marshalNLink2ᚕᚖrouseᚗdevᚋrouseᚋentᚐLinkᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Task_links(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Task",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Link(ctx, field)
+		},
 	}
 	return fc, nil
 }
@@ -10957,6 +11056,18 @@ func (ec *executionContext) _Run(ctx context.Context, sel ast.SelectionSet, obj 
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Run_usage(ctx, field, obj)
 				})
+		case "workingCopy":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Run_workingCopy(ctx, field, obj)
+				})
+		case "links":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Run_links(ctx, field, obj)
+				})
 		case "eventCursor":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -11236,6 +11347,12 @@ func (ec *executionContext) _Task(ctx context.Context, sel ast.SelectionSet, obj
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Task_comments(ctx, field, obj)
+				})
+		case "links":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Task_links(ctx, field, obj)
 				})
 		case "checkout":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,

@@ -246,6 +246,20 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._RequestApprovalPayload(ctx, sel, obj)
+	case model.ReportWorkingCopiesPayload:
+		return ec._ReportWorkingCopiesPayload(ctx, sel, &obj)
+	case *model.ReportWorkingCopiesPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportWorkingCopiesPayload(ctx, sel, obj)
+	case model.ReportRunWorkingCopyPayload:
+		return ec._ReportRunWorkingCopyPayload(ctx, sel, &obj)
+	case *model.ReportRunWorkingCopyPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReportRunWorkingCopyPayload(ctx, sel, obj)
 	case model.ReportRunSucceededPayload:
 		return ec._ReportRunSucceededPayload(ctx, sel, &obj)
 	case *model.ReportRunSucceededPayload:

@@ -73,6 +73,38 @@ func (ec *executionContext) fieldContext_AcpExecutor_workingDirectory(_ context.
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
 }
 
+func (ec *executionContext) _AcpExecutor_checkout(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_checkout(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Checkout, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Checkout) graphql.Marshaler {
+			return ec.marshalOCheckout2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCheckout(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_checkout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AcpExecutor",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Checkout(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _AcpExecutor_environment(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -142,6 +174,121 @@ func (ec *executionContext) fieldContext_AcpExecutor_permissions(_ context.Conte
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "AcpPermissionPolicy")
 }
 
+func (ec *executionContext) _Checkout_repository(ctx context.Context, field graphql.CollectedField, obj *model.Checkout) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Checkout_repository(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Repository, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Checkout_repository(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Checkout", field, false, false, "String")
+}
+
+func (ec *executionContext) _Checkout_ref(ctx context.Context, field graphql.CollectedField, obj *model.Checkout) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Checkout_ref(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Ref, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Checkout_ref(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Checkout", field, false, false, "String")
+}
+
+func (ec *executionContext) _Checkout_per(ctx context.Context, field graphql.CollectedField, obj *model.Checkout) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Checkout_per(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Per, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.CheckoutPer) graphql.Marshaler {
+			return ec.marshalNCheckoutPer2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCheckoutPer(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Checkout_per(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Checkout", field, false, false, "CheckoutPer")
+}
+
+func (ec *executionContext) _Checkout_setup(ctx context.Context, field graphql.CollectedField, obj *model.Checkout) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Checkout_setup(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Setup, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Checkout_setup(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Checkout", field, false, false, "String")
+}
+
+func (ec *executionContext) _Checkout_keep(ctx context.Context, field graphql.CollectedField, obj *model.Checkout) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Checkout_keep(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Keep, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Checkout_keep(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Checkout", field, false, false, "Duration")
+}
+
 func (ec *executionContext) _CommandExecutor_preset(ctx context.Context, field graphql.CollectedField, obj *model.CommandExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -209,6 +356,38 @@ func (ec *executionContext) _CommandExecutor_workingDirectory(ctx context.Contex
 }
 func (ec *executionContext) fieldContext_CommandExecutor_workingDirectory(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _CommandExecutor_checkout(ctx context.Context, field graphql.CollectedField, obj *model.CommandExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommandExecutor_checkout(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Checkout, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Checkout) graphql.Marshaler {
+			return ec.marshalOCheckout2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCheckout(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CommandExecutor_checkout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CommandExecutor",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Checkout(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _CommandExecutor_environment(ctx context.Context, field graphql.CollectedField, obj *model.CommandExecutor) (ret graphql.Marshaler) {
@@ -542,6 +721,38 @@ func (ec *executionContext) fieldContext_PullExecutor_command(_ context.Context,
 	return fc, nil
 }
 
+func (ec *executionContext) _PullExecutor_checkout(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PullExecutor_checkout(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Checkout, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Checkout) graphql.Marshaler {
+			return ec.marshalOCheckout2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCheckout(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PullExecutor_checkout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PullExecutor",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Checkout(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _PullExecutor_queue(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -677,7 +888,7 @@ func (ec *executionContext) unmarshalInputAcpExecutorInput(ctx context.Context, 
 		asMap["permissions"] = "READ_ONLY"
 	}
 
-	fieldsInOrder := [...]string{"argv", "workingDirectory", "environment", "timeout", "permissions"}
+	fieldsInOrder := [...]string{"argv", "workingDirectory", "checkout", "environment", "timeout", "permissions"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -693,11 +904,18 @@ func (ec *executionContext) unmarshalInputAcpExecutorInput(ctx context.Context, 
 			it.Argv = data
 		case "workingDirectory":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workingDirectory"))
-			data, err := ec.unmarshalNString2string(ctx, v)
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.WorkingDirectory = data
+		case "checkout":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("checkout"))
+			data, err := ec.unmarshalOCheckoutInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCheckoutInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Checkout = data
 		case "environment":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("environment"))
 			data, err := ec.unmarshalNNameValueInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueInputᚄ(ctx, v)
@@ -736,6 +954,86 @@ func UnmarshalAcpExecutorInput(ctx context.Context, raw any) (model.AcpExecutorI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputCheckoutInput(ctx context.Context, obj any) (model.CheckoutInput, error) {
+	var it model.CheckoutInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["per"]; !present {
+		asMap["per"] = "TASK"
+	}
+	if _, present := asMap["setup"]; !present {
+		asMap["setup"] = []any{}
+	}
+	if _, present := asMap["keep"]; !present {
+		asMap["keep"] = "PT24H"
+	}
+
+	fieldsInOrder := [...]string{"repository", "ref", "per", "setup", "keep"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "repository":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("repository"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Repository = data
+		case "ref":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ref"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ref = data
+		case "per":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("per"))
+			data, err := ec.unmarshalNCheckoutPer2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCheckoutPer(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Per = data
+		case "setup":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("setup"))
+			data, err := ec.unmarshalNString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Setup = data
+		case "keep":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("keep"))
+			data, err := ec.unmarshalNDuration2timeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Keep = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalCheckoutInput unmarshals raw into the CheckoutInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalCheckoutInput(ctx context.Context, raw any) (model.CheckoutInput, error) {
+	var out model.CheckoutInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "CheckoutInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputCommandExecutorInput(ctx context.Context, obj any) (model.CommandExecutorInput, error) {
 	var it model.CommandExecutorInput
 	if obj == nil {
@@ -760,7 +1058,7 @@ func (ec *executionContext) unmarshalInputCommandExecutorInput(ctx context.Conte
 		asMap["grace"] = "PT10S"
 	}
 
-	fieldsInOrder := [...]string{"preset", "argv", "workingDirectory", "environment", "timeout", "grace"}
+	fieldsInOrder := [...]string{"preset", "argv", "workingDirectory", "checkout", "environment", "timeout", "grace"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -788,6 +1086,13 @@ func (ec *executionContext) unmarshalInputCommandExecutorInput(ctx context.Conte
 				return it, err
 			}
 			it.WorkingDirectory = data
+		case "checkout":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("checkout"))
+			data, err := ec.unmarshalOCheckoutInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCheckoutInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Checkout = data
 		case "environment":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("environment"))
 			data, err := ec.unmarshalNNameValueInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueInputᚄ(ctx, v)
@@ -1230,7 +1535,7 @@ func (ec *executionContext) unmarshalInputPullExecutorInput(ctx context.Context,
 		asMap["lease"] = "PT60S"
 	}
 
-	fieldsInOrder := [...]string{"command", "queue", "lease"}
+	fieldsInOrder := [...]string{"command", "checkout", "queue", "lease"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1244,6 +1549,13 @@ func (ec *executionContext) unmarshalInputPullExecutorInput(ctx context.Context,
 				return it, err
 			}
 			it.Command = data
+		case "checkout":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("checkout"))
+			data, err := ec.unmarshalOCheckoutInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCheckoutInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Checkout = data
 		case "queue":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("queue"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -1394,6 +1706,11 @@ func (ec *executionContext) _AcpExecutor(ctx context.Context, sel ast.SelectionS
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "checkout":
+			out.Values[i] = ec._AcpExecutor_checkout(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "environment":
 			out.Values[i] = ec._AcpExecutor_environment(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1406,6 +1723,59 @@ func (ec *executionContext) _AcpExecutor(ctx context.Context, sel ast.SelectionS
 			}
 		case "permissions":
 			out.Values[i] = ec._AcpExecutor_permissions(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var checkoutImplementors = []string{"Checkout"}
+
+func (ec *executionContext) _Checkout(ctx context.Context, sel ast.SelectionSet, obj *model.Checkout) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, checkoutImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Checkout")
+		case "repository":
+			out.Values[i] = ec._Checkout_repository(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "ref":
+			out.Values[i] = ec._Checkout_ref(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "per":
+			out.Values[i] = ec._Checkout_per(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "setup":
+			out.Values[i] = ec._Checkout_setup(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "keep":
+			out.Values[i] = ec._Checkout_keep(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -1449,6 +1819,11 @@ func (ec *executionContext) _CommandExecutor(ctx context.Context, sel ast.Select
 			}
 		case "workingDirectory":
 			out.Values[i] = ec._CommandExecutor_workingDirectory(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "checkout":
+			out.Values[i] = ec._CommandExecutor_checkout(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -1634,6 +2009,11 @@ func (ec *executionContext) _PullExecutor(ctx context.Context, sel ast.Selection
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "checkout":
+			out.Values[i] = ec._PullExecutor_checkout(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "queue":
 			out.Values[i] = ec._PullExecutor_queue(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1713,6 +2093,16 @@ func (ec *executionContext) marshalNAcpPermissionPolicy2rouseᚗdevᚋrouseᚋin
 	return v
 }
 
+func (ec *executionContext) unmarshalNCheckoutPer2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCheckoutPer(ctx context.Context, v any) (domain.CheckoutPer, error) {
+	var res domain.CheckoutPer
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCheckoutPer2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCheckoutPer(ctx context.Context, sel ast.SelectionSet, v domain.CheckoutPer) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) marshalNExecutorCheck2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐExecutorCheckᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ExecutorCheck) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -1774,6 +2164,21 @@ func (ec *executionContext) unmarshalOAcpExecutorInput2ᚖrouseᚗdevᚋrouseᚋ
 		return nil, nil
 	}
 	res, err := ec.unmarshalInputAcpExecutorInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOCheckout2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCheckout(ctx context.Context, sel ast.SelectionSet, v *model.Checkout) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Checkout(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOCheckoutInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCheckoutInput(ctx context.Context, v any) (*model.CheckoutInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputCheckoutInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 

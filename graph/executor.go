@@ -100,6 +100,7 @@ func executorSpec(in *model.ExecutorInput, path []string, holder xid.ID, sealer 
 
 func commandSpec(r *inputProblems, c *model.CommandExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.CommandSpec, error) {
 	checkCommand(r, c, path)
+	checkout := checkoutSpec(r, c.Checkout, valueOf(c.WorkingDirectory), path)
 	if len(r.list) > 0 {
 		return nil, domain.AsUserError(r.list)
 	}
@@ -107,7 +108,7 @@ func commandSpec(r *inputProblems, c *model.CommandExecutorInput, path []string,
 	if err != nil {
 		return nil, err
 	}
-	return &domain.CommandSpec{Preset: valueOf(c.Preset), Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Environment: sealed, Timeout: c.Timeout, Grace: c.Grace}, nil
+	return &domain.CommandSpec{Preset: valueOf(c.Preset), Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Checkout: checkout, Environment: sealed, Timeout: c.Timeout, Grace: c.Grace}, nil
 }
 
 func pullSpec(r *inputProblems, p *model.PullExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
@@ -115,6 +116,10 @@ func pullSpec(r *inputProblems, p *model.PullExecutorInput, path []string, holde
 	checkQueue(r, p.Queue, below(path, "queue"))
 	r.list = append(r.list, domain.NotOneLine("a queue's name", p.Queue, below(path, "queue")...)...)
 	r.duration(below(path, "lease"), p.Lease, domain.MinPullLease, domain.MaxPullLease)
+	out.Checkout = checkoutSpec(r, p.Checkout, "", path)
+	if p.Checkout != nil && p.Command != nil {
+		r.add(below(path, "checkout"), domain.UserErrorCodeInvalid, "is for the worker's own command: give the command's own as command.checkout")
+	}
 	if p.Command == nil {
 		return &domain.ExecutorSpec{Pull: out}, domain.AsUserError(r.list)
 	}
@@ -233,11 +238,11 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 		return commandOf(s.Command)
 	case domain.ExecutorACP:
 		a := s.ACP
-		return &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions}
+		return &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Checkout: checkoutShown(a.Checkout), Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions}
 	case domain.ExecutorHTTP:
 		return &model.HTTPExecutor{URL: s.HTTP.URL, Headers: namesOf(s.HTTP.Headers), Signed: s.HTTP.Secret != "", Timeout: s.HTTP.Timeout, Grace: s.HTTP.EndGrace()}
 	case domain.ExecutorPull:
-		out := &model.PullExecutor{Queue: s.Pull.Queue, Lease: s.Pull.Lease}
+		out := &model.PullExecutor{Queue: s.Pull.Queue, Lease: s.Pull.Lease, Checkout: checkoutShown(s.Pull.Checkout)}
 		if s.Pull.Command != nil {
 			out.Command = commandOf(s.Pull.Command)
 		}
@@ -250,7 +255,7 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 
 // commandOf shows a command without the values of its environment.
 func commandOf(c *domain.CommandSpec) *model.CommandExecutor {
-	out := &model.CommandExecutor{Argv: c.Argv, Environment: namesOf(c.Environment), Timeout: c.Timeout, Grace: c.Grace}
+	out := &model.CommandExecutor{Argv: c.Argv, Checkout: checkoutShown(c.Checkout), Environment: namesOf(c.Environment), Timeout: c.Timeout, Grace: c.Grace}
 	if c.Preset != "" {
 		out.Preset = &c.Preset
 	}

@@ -101,7 +101,7 @@ func TestAnACPExecutorBecomesASpecAndIsCheckedLikeACommand(t *testing.T) {
 	t.Parallel()
 	holder := xid.New("agt")
 	in := func(change func(*model.AcpExecutorInput)) *model.ExecutorInput {
-		a := &model.AcpExecutorInput{Argv: []string{"gemini", "--acp"}, WorkingDirectory: "/srv/work", Timeout: time.Minute, Permissions: domain.AcpPermissionPolicyReadOnly,
+		a := &model.AcpExecutorInput{Argv: []string{"gemini", "--acp"}, WorkingDirectory: new("/srv/work"), Timeout: time.Minute, Permissions: domain.AcpPermissionPolicyReadOnly,
 			Environment: []*model.NameValueInput{{Name: "KEY", Value: new("hunter2")}}}
 		change(a)
 		return &model.ExecutorInput{Acp: a}
@@ -115,8 +115,11 @@ func TestAnACPExecutorBecomesASpecAndIsCheckedLikeACommand(t *testing.T) {
 		t.Errorf("shown as %+v", shown)
 	}
 	for field, change := range map[string]func(*model.AcpExecutorInput){
-		"executor.acp.argv":               func(a *model.AcpExecutorInput) { a.Argv = nil },
-		"executor.acp.workingDirectory":   func(a *model.AcpExecutorInput) { a.WorkingDirectory = "" },
+		"executor.acp.argv":             func(a *model.AcpExecutorInput) { a.Argv = nil },
+		"executor.acp.workingDirectory": func(a *model.AcpExecutorInput) { a.WorkingDirectory = nil },
+		"executor.acp.checkout.repository": func(a *model.AcpExecutorInput) {
+			a.WorkingDirectory, a.Checkout = nil, &model.CheckoutInput{Repository: "app", Per: domain.CheckoutPerTask}
+		},
 		"executor.acp.timeout":            func(a *model.AcpExecutorInput) { a.Timeout = 0 },
 		"executor.acp.environment.0.name": func(a *model.AcpExecutorInput) { a.Environment[0].Name = "ROUSE_X" },
 	} {
@@ -284,5 +287,46 @@ func TestVariablesOfAManualFire(t *testing.T) {
 	got, err := domain.ProvidedValues(map[string]any{"branch": "main", "n": 3, "on": true, "none": nil, "list": []any{"a"}})
 	if want := map[string]string{"branch": "main", "n": "3", "on": "true", "none": "null", "list": `["a"]`}; err != nil || !maps.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+}
+
+func TestACheckoutIsCheckedAndShown(t *testing.T) {
+	t.Parallel()
+	holder := xid.New("agt")
+	in := func(change func(*model.CommandExecutorInput)) *model.ExecutorInput {
+		c := &model.CommandExecutorInput{Argv: []string{"agent"}, Timeout: time.Minute, Checkout: &model.CheckoutInput{Repository: "https://example.com/team/app.git", Ref: new("main"), Per: domain.CheckoutPerRun,
+			Setup: []string{"npm", "ci"}, Keep: time.Hour}}
+		change(c)
+		return &model.ExecutorInput{Command: c}
+	}
+	spec, err := executorSpec(in(func(*model.CommandExecutorInput) {}), []string{"executor"}, holder, labelSealer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := executorOf(spec).(*model.CommandExecutor).Checkout
+	if c := spec.Checkout(); c.Keep != time.Hour || shown == nil || shown.Repository != c.Repository || valueOf(shown.Ref) != "main" || shown.Per != domain.CheckoutPerRun || len(shown.Setup) != 2 || shown.Keep != c.Keep {
+		t.Errorf("got %+v, shown as %+v", c, shown)
+	}
+	for field, change := range map[string]func(*model.CommandExecutorInput){
+		"executor.command.workingDirectory":    func(c *model.CommandExecutorInput) { c.WorkingDirectory = new("/srv/app") },
+		"executor.command.checkout.repository": func(c *model.CommandExecutorInput) { c.Checkout.Repository = "https://ada:secret@example.com/app" },
+		"executor.command.checkout.ref":        func(c *model.CommandExecutorInput) { c.Checkout.Ref = new("--upload-pack=id") },
+		"executor.command.checkout.setup":      func(c *model.CommandExecutorInput) { c.Checkout.Setup = []string{""} },
+		"executor.command.checkout.keep":       func(c *model.CommandExecutorInput) { c.Checkout.Keep = -time.Second },
+	} {
+		_, err := executorSpec(in(change), []string{"executor"}, holder, labelSealer{})
+		var problem *domain.UserError
+		if !errors.As(err, &problem) || strings.Join(problem.Problems[0].Field, ".") != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	both := &model.PullExecutorInput{Queue: "default", Lease: time.Minute, Command: in(func(*model.CommandExecutorInput) {}).Command, Checkout: &model.CheckoutInput{Repository: "/srv/app", Per: domain.CheckoutPerTask}}
+	if _, err := executorSpec(&model.ExecutorInput{Pull: both}, []string{"executor"}, holder, labelSealer{}); err == nil || !strings.Contains(err.Error(), "command.checkout") {
+		t.Errorf("two checkouts: %v", err)
+	}
+	both.Command = nil
+	spec, err = executorSpec(&model.ExecutorInput{Pull: both}, []string{"executor"}, holder, labelSealer{})
+	if err != nil || spec.Checkout() == nil || executorOf(spec).(*model.PullExecutor).Checkout == nil {
+		t.Errorf("the worker's own command: %+v, %v", spec, err)
 	}
 }

@@ -31,10 +31,12 @@ var headersOfHTTP = []string{
 
 func acpSpec(r *inputProblems, a *model.AcpExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
 	checkArguments(r, a.Argv, below(path, "argv"))
-	if a.WorkingDirectory == "" {
-		r.add(below(path, "workingDirectory"), domain.UserErrorCodeRequired, "name the folder that the agent works in, e.g. /srv/work")
+	folder := valueOf(a.WorkingDirectory)
+	if folder == "" && a.Checkout == nil {
+		r.add(below(path, "workingDirectory"), domain.UserErrorCodeRequired, "name the folder that the agent works in, e.g. /srv/work, or give a checkout")
 	}
-	checkFolder(r, a.WorkingDirectory, below(path, "workingDirectory"))
+	checkFolder(r, folder, below(path, "workingDirectory"))
+	checkout := checkoutSpec(r, a.Checkout, folder, path)
 	checkVariables(r, a.Environment, below(path, "environment"))
 	r.duration(below(path, "timeout"), a.Timeout, timeoutMin, timeoutMax)
 	if len(r.list) > 0 {
@@ -45,7 +47,7 @@ func acpSpec(r *inputProblems, a *model.AcpExecutorInput, path []string, holder 
 		return nil, err
 	}
 	return &domain.ExecutorSpec{ACP: &domain.ACPSpec{
-		Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Environment: sealed, Timeout: a.Timeout, Permissions: a.Permissions,
+		Argv: a.Argv, WorkingDirectory: folder, Checkout: checkout, Environment: sealed, Timeout: a.Timeout, Permissions: a.Permissions,
 	}}, nil
 }
 

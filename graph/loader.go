@@ -18,6 +18,7 @@ import (
 	"rouse.dev/rouse/ent/budgetpolicy"
 	"rouse.dev/rouse/ent/comment"
 	"rouse.dev/rouse/ent/inboxitem"
+	"rouse.dev/rouse/ent/link"
 	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
@@ -25,6 +26,7 @@ import (
 	"rouse.dev/rouse/ent/routinetrigger"
 	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/ent/runattempt"
+	"rouse.dev/rouse/ent/runworkingcopy"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/tasksession"
 	"rouse.dev/rouse/ent/wakeuprequest"
@@ -56,7 +58,13 @@ type loaders struct {
 	heads      loader[position]
 	triggersOf loader[[]*ent.RoutineTrigger] // by routine
 	attemptsOf loader[[]*ent.RunAttempt]     // by run
-	wakeupOf   loader[*ent.WakeupRequest]    // by routine run
+	copies     loader[*ent.RunWorkingCopy]   // by run, without diffs
+	diffs      loader[*ent.RunWorkingCopy]   // by run
+
+	linksOfRun  loader[[]*ent.Link] // by run
+	linksOfTask loader[[]*ent.Link] // by task
+
+	wakeupOf   loader[*ent.WakeupRequest] // by routine run
 	wakeups    loader[*ent.WakeupRequest]
 	tasks      loader[*ent.Task]
 	comments   loader[*ent.Comment]
@@ -111,6 +119,8 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 	attempts := func() *ent.RunAttemptQuery {
 		return db.RunAttempt.Query().Where(newestAttempts).Order(runattempt.ByRunID(), runattempt.ByNumber())
 	}
+	copies := func() *ent.RunWorkingCopyQuery { return db.RunWorkingCopy.Query().Order(runworkingcopy.ByID()) }
+	links := func() *ent.LinkQuery { return db.Link.Query().Order(link.ByCreatedAt(), link.ByID()) }
 	return context.WithValue(ctx, loadersKey{}, &loaders{
 		expects: expects,
 		head:    sync.OnceValues(func() (reads.ActivityPosition, error) { return r.Store.ActivityHead(ctx) }),
@@ -136,11 +146,15 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 
 		// One row for each of what it belongs to.
 		budgetOf:   rows("budgets of subjects", db.BudgetPolicy.Query, ofSubjects, func(x *ent.BudgetPolicy) xid.ID { return xid.ID(x.SubjectID) }),
+		copies:     newBatch("working copies of runs", r.Store.RunWorkingCopies),
+		diffs:      rows("diffs of runs", copies, runworkingcopy.RunIDIn, func(x *ent.RunWorkingCopy) xid.ID { return x.RunID }),
 		fireOfTask: rows("fires of tasks", fires, routinerun.TaskIDIn, func(x *ent.RoutineRun) xid.ID { return x.TaskID }),
 		wakeupOf:   rows("wakeups of routine runs", wakeups, wakeuprequest.RoutineRunIDIn, func(x *ent.WakeupRequest) xid.ID { return x.RoutineRunID }),
 
 		// All rows of each.
 		attemptsOf:  groups("attempts of runs", attempts, runattempt.RunIDIn, func(x *ent.RunAttempt) xid.ID { return x.RunID }),
+		linksOfRun:  groups("links of runs", links, link.RunIDIn, func(x *ent.Link) xid.ID { return x.RunID }),
+		linksOfTask: groups("links of tasks", links, link.TaskIDIn, func(x *ent.Link) xid.ID { return x.TaskID }),
 		sessionsOf:  groups("sessions of tasks", sessions, tasksession.TaskIDIn, func(x *ent.TaskSession) xid.ID { return x.TaskID }),
 		stepsOf:     groups("steps of workflows", steps, workflowstep.WorkflowIDIn, func(x *ent.WorkflowStep) xid.ID { return x.WorkflowID }),
 		triggersOf:  groups("triggers of routines", triggers, routinetrigger.RoutineIDIn, func(x *ent.RoutineTrigger) xid.ID { return x.RoutineID }),

@@ -30,6 +30,7 @@ type ResolverRoot interface {
 	ContinuationSummary() ContinuationSummaryResolver
 	CostGroup() CostGroupResolver
 	InboxItem() InboxItemResolver
+	Link() LinkResolver
 	LoopGateEvidence() LoopGateEvidenceResolver
 	LoopRunEvidence() LoopRunEvidenceResolver
 	LoopTriggerEvidence() LoopTriggerEvidenceResolver
@@ -41,6 +42,7 @@ type ResolverRoot interface {
 	RoutineRun() RoutineRunResolver
 	Run() RunResolver
 	RunAttempt() RunAttemptResolver
+	RunWorkingCopy() RunWorkingCopyResolver
 	ScheduleTrigger() ScheduleTriggerResolver
 	Subscription() SubscriptionResolver
 	Task() TaskResolver
@@ -94,6 +96,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("BudgetSubjectInput", ec.unmarshalInputBudgetSubjectInput),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
 			graphql.NewInputUnmarshaler("ChannelAuthorInput", ec.unmarshalInputChannelAuthorInput),
+			graphql.NewInputUnmarshaler("CheckoutInput", ec.unmarshalInputCheckoutInput),
 			graphql.NewInputUnmarshaler("CommandExecutorInput", ec.unmarshalInputCommandExecutorInput),
 			graphql.NewInputUnmarshaler("CommentOnTaskInput", ec.unmarshalInputCommentOnTaskInput),
 			graphql.NewInputUnmarshaler("CreateAgentInput", ec.unmarshalInputCreateAgentInput),
@@ -114,6 +117,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("FireRoutineInput", ec.unmarshalInputFireRoutineInput),
 			graphql.NewInputUnmarshaler("HttpExecutorInput", ec.unmarshalInputHttpExecutorInput),
 			graphql.NewInputUnmarshaler("InboxFilter", ec.unmarshalInputInboxFilter),
+			graphql.NewInputUnmarshaler("KeptWorkingCopyInput", ec.unmarshalInputKeptWorkingCopyInput),
 			graphql.NewInputUnmarshaler("ManualSpecInput", ec.unmarshalInputManualSpecInput),
 			graphql.NewInputUnmarshaler("MoveTaskInput", ec.unmarshalInputMoveTaskInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
@@ -129,6 +133,8 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ReportRunProgressInput", ec.unmarshalInputReportRunProgressInput),
 			graphql.NewInputUnmarshaler("ReportRunStartedInput", ec.unmarshalInputReportRunStartedInput),
 			graphql.NewInputUnmarshaler("ReportRunSucceededInput", ec.unmarshalInputReportRunSucceededInput),
+			graphql.NewInputUnmarshaler("ReportRunWorkingCopyInput", ec.unmarshalInputReportRunWorkingCopyInput),
+			graphql.NewInputUnmarshaler("ReportWorkingCopiesInput", ec.unmarshalInputReportWorkingCopiesInput),
 			graphql.NewInputUnmarshaler("RequestApprovalInput", ec.unmarshalInputRequestApprovalInput),
 			graphql.NewInputUnmarshaler("ResolveInboxItemsInput", ec.unmarshalInputResolveInboxItemsInput),
 			graphql.NewInputUnmarshaler("ResumeAgentInput", ec.unmarshalInputResumeAgentInput),
@@ -2734,6 +2740,8 @@ type CommandExecutor {
   argv: [String!]!
   "Working folder."
   workingDirectory: String
+  "Working copy that its runs work in; null: they work in the folder."
+  checkout: Checkout
   "Names of variables set for it."
   environment: [String!]!
   "Ended after."
@@ -2742,12 +2750,36 @@ type CommandExecutor {
   grace: Duration!
 }
 
+"A git working copy of its own for each task or run, as its working folder, on a branch named after the task or run."
+type Checkout {
+  "Absolute path, or address."
+  repository: String!
+  "Branch, tag or commit that a new working copy begins at; null: the repository's default."
+  ref: String
+  "For what one is made."
+  per: CheckoutPer!
+  "Program and arguments that prepare a new one, such as the installation of packages."
+  setup: [String!]!
+  "It is removed this long after its task or run ended, unless work in it would be lost."
+  keep: Duration!
+}
+
+"For what a working copy is made."
+enum CheckoutPer {
+  "One for all runs of a task, so that sessions are resumed where they were; a run without a task has its own."
+  TASK
+  "One for each run."
+  RUN
+}
+
 "Any agent of the Agent Client Protocol, over stdio."
 type AcpExecutor {
   "Program and arguments; no shell."
   argv: [String!]!
-  "Working folder; file requests stay inside."
+  "Working folder; file requests stay inside. Empty where checkout gives one."
   workingDirectory: String!
+  "Working copy that its runs work in; null: they work in the folder."
+  checkout: Checkout
   "Names of variables set for it."
   environment: [String!]!
   "Ended after."
@@ -2784,6 +2816,8 @@ type HttpExecutor {
 type PullExecutor {
   "What the worker runs; null: its own."
   command: CommandExecutor
+  "Working copy for the worker's own command; that of command stands there."
+  checkout: Checkout
   "Queue name that workers ask for."
   queue: String!
   "Lease length."
@@ -2826,8 +2860,10 @@ input CommandExecutorInput {
   preset: String
   "Program and arguments. With a preset: nothing, or the program to use instead of the usual one, then arguments to add."
   argv: [String!]! = []
-  "Working folder, an absolute path."
+  "Working folder, an absolute path; not together with checkout."
   workingDirectory: String
+  "A working copy for each task or run, instead of one folder."
+  checkout: CheckoutInput
   "Variables, at most 100."
   environment: [NameValueInput!]! = []
   "Ended after, PT1S..PT24H."
@@ -2840,14 +2876,30 @@ input CommandExecutorInput {
 input AcpExecutorInput {
   "Program and arguments."
   argv: [String!]!
-  "Working folder, an absolute path; file requests stay inside."
-  workingDirectory: String!
+  "Working folder, an absolute path; file requests stay inside. Needed without checkout, and not together with it."
+  workingDirectory: String
+  "A working copy for each task or run, instead of one folder."
+  checkout: CheckoutInput
   "Variables, at most 100."
   environment: [NameValueInput!]! = []
   "Ended after, PT1S..PT24H."
   timeout: Duration! = "PT30M"
   "Answer to permission requests."
   permissions: AcpPermissionPolicy! = READ_ONLY
+}
+
+"Working copy."
+input CheckoutInput {
+  "Absolute path on the machine that the agent runs on, or an address (https, http, ssh, git, or user@host:path) without a password. git runs as the account of the workspace's agents, and asks nobody for a password."
+  repository: String!
+  "Branch, tag or commit to begin at; absent: the repository's default."
+  ref: String
+  "For what one is made."
+  per: CheckoutPer! = TASK
+  "Program and arguments that prepare a new one, run in it before the first agent, with the agent's environment."
+  setup: [String!]! = []
+  "PT0S..P365D after the end of its task or run it is removed. One with changes that are not committed, or commits that are not pushed, stays, and the inbox tells of it."
+  keep: Duration! = "PT24H"
 }
 
 "HTTP executor."
@@ -2870,6 +2922,8 @@ input HttpExecutorInput {
 input PullExecutorInput {
   "What the worker runs; absent: its own."
   command: CommandExecutorInput
+  "A working copy for each task or run, for the worker's own command; with command, give it there."
+  checkout: CheckoutInput
   "Queue name, 1..64 characters without spaces around."
   queue: String! = "default"
   "Lease length, PT15S..PT1H."
@@ -2912,6 +2966,8 @@ enum InboxKind {
   LOOP_BREAKER
   "Fires of a routine wait for an earlier one."
   FIRES_WAIT
+  "A working copy is kept, because work in it would be lost."
+  WORKING_COPY
 }
 
 "What an inbox item is about."
@@ -3943,6 +3999,10 @@ input RoutineRunFilter {
   error: RunError
   "Money and tokens; null when the executor reported none."
   usage: RunUsage
+  "Working copy that it worked in; null for a run without one."
+  workingCopy: RunWorkingCopy
+  "What it made elsewhere, such as a pull request; the newest 100, oldest first."
+  links: [Link!]!
   "Position of its newest event and log line; pass it to runEvents(after:)."
   eventCursor: StreamCursor!
   "Events, oldest first."
@@ -3956,6 +4016,62 @@ input RoutineRunFilter {
     "Conditions."
     filter: RunLogFilter
   ): RunLogConnection! @page(max: 500)
+}
+
+"What a run found in its working copy, and what it left there. What it changed is told when an attempt ended, counted from headBefore."
+type RunWorkingCopy {
+  "Where it is, or was, on the machine that the agent ran on."
+  path: String!
+  "Path or address of its repository."
+  repository: String!
+  "Branch that it is on, when the run ended; empty when it is on none."
+  branch: String!
+  "Commit that the run began at."
+  headBefore: String!
+  "Commit that the run left; null until an attempt ended."
+  headAfter: String
+  "Commits between the two."
+  commits: Int!
+  "Files that differ from headBefore."
+  filesChanged: Int!
+  "Lines added."
+  insertions: Int!
+  "Lines removed."
+  deletions: Int!
+  "Files with changes that were not committed, new files included."
+  uncommitted: Int!
+  "What differs from headBefore, at most 128 KiB, with known secrets masked. Files that git does not know yet are not in it."
+  diff: String @cost(weight: 20)
+  "Not all of the diff is kept."
+  diffCut: Boolean!
+}
+
+"The address of something that a run made elsewhere."
+type Link {
+  "Id."
+  id: ID!
+  "What it leads to."
+  kind: LinkKind!
+  "Address, http or https."
+  url: String!
+  "Title."
+  title: String!
+  "Who named it."
+  agent: Agent!
+  "Run that named it; null when that is gone."
+  run: Run
+  "When."
+  createdAt: DateTime!
+}
+
+"What a link leads to."
+enum LinkKind {
+  "Pull request."
+  PULL_REQUEST
+  "Preview of what was made."
+  PREVIEW
+  "Anything else."
+  OTHER
 }
 
 "How a terminal run ended."
@@ -4309,6 +4425,8 @@ interface Versioned {
   approvals("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): ApprovalConnection! @page
   "Comments, oldest first."
   comments("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): CommentConnection! @page
+  "What its runs made elsewhere, such as pull requests, each address once; the newest 100, oldest first."
+  links: [Link!]!
   "Lock holder; null while no run holds it."
   checkout: TaskCheckout
   "Runs for it, newest first; for a run's token those of its agent."
@@ -5138,6 +5256,10 @@ extend type Query {
   reportRunHeartbeat("Input." input: ReportRunHeartbeatInput!): ReportRunHeartbeatPayload! @requires(scopes: [EXECUTE, RUN])
   "Add log lines or progress; repeated sequence numbers are ignored."
   reportRunProgress("Input." input: ReportRunProgressInput!): ReportRunProgressPayload! @requires(scopes: [EXECUTE, RUN])
+  "Where the agent works, and later what it did there."
+  reportRunWorkingCopy("Input." input: ReportRunWorkingCopyInput!): ReportRunWorkingCopyPayload! @requires(scopes: [EXECUTE])
+  "Whether the tasks and runs of a machine's working copies have ended; tells the inbox of those that are kept for the work in them."
+  reportWorkingCopies("Input." input: ReportWorkingCopiesInput!): ReportWorkingCopiesPayload! @requires(scopes: [EXECUTE])
   "Ended well. A result that reports an error as its outcome (error without summary, result or message, or is_error) is a failure all the same."
   reportRunSucceeded("Input." input: ReportRunSucceededInput!): ReportRunSucceededPayload! @requires(scopes: [EXECUTE, RUN])
   "Ended badly; the scheduler decides about a retry. A run that was asked to end is CANCELLED instead."
@@ -5172,6 +5294,10 @@ type RunLease {
   prompt: String!
   "What to run; null: the worker's own."
   command: CommandExecutor
+  "Working copy to make for it, or to go on in; null: none."
+  checkout: Checkout
+  "Task of the run, of which a working copy for a task is; null for a run without one."
+  taskId: ID
   "Session to resume, with prompt as what is new; null: a fresh one."
   resumeSessionId: String
   "Prompt for a new session, should the one to resume be gone; null for a fresh one."
@@ -5226,6 +5352,86 @@ type ReportRunStartedPayload implements MutationPayload {
   run: Run
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
+}
+
+"Input of reportRunWorkingCopy."
+input ReportRunWorkingCopyInput {
+  "The lease."
+  lease: RunLeaseInput!
+  "Where it is on the worker's machine, at most 4 KiB."
+  path: String!
+  "Path or address of its repository, at most 4 KiB."
+  repository: String!
+  "Branch, at most 300 characters; empty when it is on none."
+  branch: String!
+  "Commit that the attempt found; the run's first one counts."
+  headBefore: String!
+  "Commit that the attempt left; null: it has begun."
+  headAfter: String
+  "Commits between the two."
+  commits: Int! = 0
+  "Files that differ."
+  filesChanged: Int! = 0
+  "Lines added."
+  insertions: Int! = 0
+  "Lines removed."
+  deletions: Int! = 0
+  "Files with changes that are not committed."
+  uncommitted: Int! = 0
+  "What differs, at most 128 KiB."
+  diff: String! = ""
+  "Not all of it is sent."
+  diffCut: Boolean! = false
+}
+
+"Result of reportRunWorkingCopy."
+type ReportRunWorkingCopyPayload implements MutationPayload {
+  "The run; null on error."
+  run: Run
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of reportWorkingCopies."
+input ReportWorkingCopiesInput {
+  "Workspace."
+  workspaceId: ID!
+  "Tasks and runs to look up, at most 100."
+  owners: [ID!]! = []
+  "Working copies that are kept because of the work in them, at most 100."
+  kept: [KeptWorkingCopyInput!]! = []
+  "Names of working copies that are gone, at most 100: the inbox needs to tell of them no more."
+  removed: [String!]! = []
+}
+
+"A working copy that is kept because of the work in it."
+input KeptWorkingCopyInput {
+  "Its name: that of its folder, at most 100 characters."
+  name: String!
+  "Task or run that it was made for."
+  ownerId: ID!
+  "Where it is, at most 4 KiB."
+  path: String!
+  "Why it is kept, and what to do, at most 4 KiB."
+  reason: String!
+}
+
+"Result of reportWorkingCopies."
+type ReportWorkingCopiesPayload implements MutationPayload {
+  "What was asked for, in its order."
+  owners: [WorkingCopyOwner!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"A task or run that a working copy was made for."
+type WorkingCopyOwner {
+  "Id."
+  id: ID!
+  "It is there; false for one that was removed."
+  exists: Boolean!
+  "When it ended; null while it goes on."
+  endedAt: DateTime
 }
 
 "Input of reportRunHeartbeat."
@@ -5967,6 +6173,22 @@ func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, fi
 	return nil, fmt.Errorf("no field named %q was found under type CancelRunPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_Checkout(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "repository":
+		return ec.fieldContext_Checkout_repository(ctx, field)
+	case "ref":
+		return ec.fieldContext_Checkout_ref(ctx, field)
+	case "per":
+		return ec.fieldContext_Checkout_per(ctx, field)
+	case "setup":
+		return ec.fieldContext_Checkout_setup(ctx, field)
+	case "keep":
+		return ec.fieldContext_Checkout_keep(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Checkout", field.Name)
+}
+
 func (ec *executionContext) childFields_CommandExecutor(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "preset":
@@ -5975,6 +6197,8 @@ func (ec *executionContext) childFields_CommandExecutor(ctx context.Context, fie
 		return ec.fieldContext_CommandExecutor_argv(ctx, field)
 	case "workingDirectory":
 		return ec.fieldContext_CommandExecutor_workingDirectory(ctx, field)
+	case "checkout":
+		return ec.fieldContext_CommandExecutor_checkout(ctx, field)
 	case "environment":
 		return ec.fieldContext_CommandExecutor_environment(ctx, field)
 	case "timeout":
@@ -6377,6 +6601,26 @@ func (ec *executionContext) childFields_InboxItemEdge(ctx context.Context, field
 		return ec.fieldContext_InboxItemEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type InboxItemEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_Link(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Link_id(ctx, field)
+	case "kind":
+		return ec.fieldContext_Link_kind(ctx, field)
+	case "url":
+		return ec.fieldContext_Link_url(ctx, field)
+	case "title":
+		return ec.fieldContext_Link_title(ctx, field)
+	case "agent":
+		return ec.fieldContext_Link_agent(ctx, field)
+	case "run":
+		return ec.fieldContext_Link_run(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Link_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Link", field.Name)
 }
 
 func (ec *executionContext) childFields_LoopGateEvidence(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6787,6 +7031,26 @@ func (ec *executionContext) childFields_ReportRunSucceededPayload(ctx context.Co
 	return nil, fmt.Errorf("no field named %q was found under type ReportRunSucceededPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ReportRunWorkingCopyPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_ReportRunWorkingCopyPayload_run(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportRunWorkingCopyPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportRunWorkingCopyPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReportWorkingCopiesPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "owners":
+		return ec.fieldContext_ReportWorkingCopiesPayload_owners(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReportWorkingCopiesPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReportWorkingCopiesPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RequestApprovalPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "approval":
@@ -7109,6 +7373,10 @@ func (ec *executionContext) childFields_Run(ctx context.Context, field graphql.C
 		return ec.fieldContext_Run_error(ctx, field)
 	case "usage":
 		return ec.fieldContext_Run_usage(ctx, field)
+	case "workingCopy":
+		return ec.fieldContext_Run_workingCopy(ctx, field)
+	case "links":
+		return ec.fieldContext_Run_links(ctx, field)
 	case "eventCursor":
 		return ec.fieldContext_Run_eventCursor(ctx, field)
 	case "events":
@@ -7231,6 +7499,10 @@ func (ec *executionContext) childFields_RunLease(ctx context.Context, field grap
 		return ec.fieldContext_RunLease_prompt(ctx, field)
 	case "command":
 		return ec.fieldContext_RunLease_command(ctx, field)
+	case "checkout":
+		return ec.fieldContext_RunLease_checkout(ctx, field)
+	case "taskId":
+		return ec.fieldContext_RunLease_taskId(ctx, field)
 	case "resumeSessionId":
 		return ec.fieldContext_RunLease_resumeSessionId(ctx, field)
 	case "fullPrompt":
@@ -7285,6 +7557,36 @@ func (ec *executionContext) childFields_RunUsage(ctx context.Context, field grap
 		return ec.fieldContext_RunUsage_costUsd(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RunUsage", field.Name)
+}
+
+func (ec *executionContext) childFields_RunWorkingCopy(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "path":
+		return ec.fieldContext_RunWorkingCopy_path(ctx, field)
+	case "repository":
+		return ec.fieldContext_RunWorkingCopy_repository(ctx, field)
+	case "branch":
+		return ec.fieldContext_RunWorkingCopy_branch(ctx, field)
+	case "headBefore":
+		return ec.fieldContext_RunWorkingCopy_headBefore(ctx, field)
+	case "headAfter":
+		return ec.fieldContext_RunWorkingCopy_headAfter(ctx, field)
+	case "commits":
+		return ec.fieldContext_RunWorkingCopy_commits(ctx, field)
+	case "filesChanged":
+		return ec.fieldContext_RunWorkingCopy_filesChanged(ctx, field)
+	case "insertions":
+		return ec.fieldContext_RunWorkingCopy_insertions(ctx, field)
+	case "deletions":
+		return ec.fieldContext_RunWorkingCopy_deletions(ctx, field)
+	case "uncommitted":
+		return ec.fieldContext_RunWorkingCopy_uncommitted(ctx, field)
+	case "diff":
+		return ec.fieldContext_RunWorkingCopy_diff(ctx, field)
+	case "diffCut":
+		return ec.fieldContext_RunWorkingCopy_diffCut(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RunWorkingCopy", field.Name)
 }
 
 func (ec *executionContext) childFields_SchedulePreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7445,6 +7747,8 @@ func (ec *executionContext) childFields_Task(ctx context.Context, field graphql.
 		return ec.fieldContext_Task_approvals(ctx, field)
 	case "comments":
 		return ec.fieldContext_Task_comments(ctx, field)
+	case "links":
+		return ec.fieldContext_Task_links(ctx, field)
 	case "checkout":
 		return ec.fieldContext_Task_checkout(ctx, field)
 	case "runs":
@@ -7889,6 +8193,18 @@ func (ec *executionContext) childFields_WorkflowStep(ctx context.Context, field 
 		return ec.fieldContext_WorkflowStep_onEnter(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type WorkflowStep", field.Name)
+}
+
+func (ec *executionContext) childFields_WorkingCopyOwner(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_WorkingCopyOwner_id(ctx, field)
+	case "exists":
+		return ec.fieldContext_WorkingCopyOwner_exists(ctx, field)
+	case "endedAt":
+		return ec.fieldContext_WorkingCopyOwner_endedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WorkingCopyOwner", field.Name)
 }
 
 func (ec *executionContext) childFields_Workspace(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -18,6 +18,16 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
+// Agent is the resolver for the agent field.
+func (r *linkResolver) Agent(ctx context.Context, obj *ent.Link) (*ent.Agent, error) {
+	return load(ctx).agents.Load(ctx, obj.AgentID)
+}
+
+// Run is the resolver for the run field.
+func (r *linkResolver) Run(ctx context.Context, obj *ent.Link) (*ent.Run, error) {
+	return load(ctx).runs.Load(ctx, obj.RunID)
+}
+
 // CancelRun is the resolver for the cancelRun field.
 func (r *mutationResolver) CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error) {
 	out, err := r.cancelRun(ctx, input)
@@ -121,6 +131,17 @@ func (r *runResolver) Usage(ctx context.Context, obj *ent.Run) (*model.RunUsage,
 	return &model.RunUsage{InputTokens: obj.InputTokens, OutputTokens: obj.OutputTokens, CostUsd: cost}, nil
 }
 
+// WorkingCopy is the resolver for the workingCopy field.
+func (r *runResolver) WorkingCopy(ctx context.Context, obj *ent.Run) (*ent.RunWorkingCopy, error) {
+	return load(ctx).copies.Load(ctx, obj.ID)
+}
+
+// Links is the resolver for the links field.
+func (r *runResolver) Links(ctx context.Context, obj *ent.Run) ([]*ent.Link, error) {
+	links, err := load(ctx).linksOfRun.Load(ctx, obj.ID)
+	return linksOf(links), err
+}
+
 // EventCursor is the resolver for the eventCursor field.
 func (r *runResolver) EventCursor(ctx context.Context, obj *ent.Run) (*entgql.Cursor[xid.ID], error) {
 	head, err := load(ctx).heads.Load(ctx, obj.ID)
@@ -146,6 +167,15 @@ func (r *runAttemptResolver) Error(ctx context.Context, obj *ent.RunAttempt) (*m
 	return &model.RunError{Code: *obj.ErrorCode, Message: valueOf(obj.ErrorMessage)}, nil
 }
 
+// Diff is the resolver for the diff field.
+func (r *runWorkingCopyResolver) Diff(ctx context.Context, obj *ent.RunWorkingCopy) (*string, error) {
+	kept, err := load(ctx).diffs.Load(ctx, obj.RunID)
+	if err != nil || kept == nil || kept.HeadAfter == nil {
+		return nil, err
+	}
+	return &kept.Diff, nil
+}
+
 // RunUpdated is the resolver for the runUpdated field.
 func (r *subscriptionResolver) RunUpdated(ctx context.Context, runID xid.ID) (<-chan *ent.Run, error) {
 	return r.streamRun(ctx, runID)
@@ -156,7 +186,17 @@ func (r *subscriptionResolver) RunEvents(ctx context.Context, runID xid.ID, afte
 	return r.streamEvents(ctx, runID, after, includeLogs)
 }
 
+// Link returns LinkResolver implementation.
+func (r *Resolver) Link() LinkResolver { return &linkResolver{r} }
+
 // RunAttempt returns RunAttemptResolver implementation.
 func (r *Resolver) RunAttempt() RunAttemptResolver { return &runAttemptResolver{r} }
 
-type runAttemptResolver struct{ *Resolver }
+// RunWorkingCopy returns RunWorkingCopyResolver implementation.
+func (r *Resolver) RunWorkingCopy() RunWorkingCopyResolver { return &runWorkingCopyResolver{r} }
+
+type (
+	linkResolver           struct{ *Resolver }
+	runAttemptResolver     struct{ *Resolver }
+	runWorkingCopyResolver struct{ *Resolver }
+)

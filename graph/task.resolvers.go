@@ -166,6 +166,12 @@ func (r *taskResolver) Comments(ctx context.Context, obj *ent.Task, first *int, 
 	return r.pageOfComments(ctx, obj.ID, after, first)
 }
 
+// Links is the resolver for the links field.
+func (r *taskResolver) Links(ctx context.Context, obj *ent.Task) ([]*ent.Link, error) {
+	links, err := load(ctx).linksOfTask.Load(ctx, obj.ID)
+	return linksOf(links), err
+}
+
 // Checkout is the resolver for the checkout field.
 func (r *taskResolver) Checkout(ctx context.Context, obj *ent.Task) (*model.TaskCheckout, error) {
 	return checkoutOf(ctx, obj)

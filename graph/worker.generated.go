@@ -13,6 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // region    ************************** generated!.gotpl **************************
@@ -570,6 +571,134 @@ func (ec *executionContext) fieldContext_ReportRunSucceededPayload_userErrors(_ 
 	return fc, nil
 }
 
+func (ec *executionContext) _ReportRunWorkingCopyPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunWorkingCopyPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunWorkingCopyPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunWorkingCopyPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunWorkingCopyPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportRunWorkingCopyPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunWorkingCopyPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportRunWorkingCopyPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportRunWorkingCopyPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportRunWorkingCopyPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportWorkingCopiesPayload_owners(ctx context.Context, field graphql.CollectedField, obj *model.ReportWorkingCopiesPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportWorkingCopiesPayload_owners(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Owners, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.WorkingCopyOwner) graphql.Marshaler {
+			return ec.marshalNWorkingCopyOwner2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWorkingCopyOwnerᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportWorkingCopiesPayload_owners(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportWorkingCopiesPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WorkingCopyOwner(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReportWorkingCopiesPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReportWorkingCopiesPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReportWorkingCopiesPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReportWorkingCopiesPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReportWorkingCopiesPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RunLease_run(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -749,6 +878,61 @@ func (ec *executionContext) fieldContext_RunLease_command(_ context.Context, fie
 	return fc, nil
 }
 
+func (ec *executionContext) _RunLease_checkout(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_checkout(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Checkout, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Checkout) graphql.Marshaler {
+			return ec.marshalOCheckout2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCheckout(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_checkout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RunLease",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Checkout(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RunLease_taskId(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLease_taskId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TaskID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *xid.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RunLease_taskId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLease", field, false, false, "ID")
+}
+
 func (ec *executionContext) _RunLease_resumeSessionId(ctx context.Context, field graphql.CollectedField, obj *model.RunLease) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -825,6 +1009,75 @@ func (ec *executionContext) fieldContext_RunLease_environment(_ context.Context,
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _WorkingCopyOwner_id(ctx context.Context, field graphql.CollectedField, obj *model.WorkingCopyOwner) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkingCopyOwner_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkingCopyOwner_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkingCopyOwner", field, false, false, "ID")
+}
+
+func (ec *executionContext) _WorkingCopyOwner_exists(ctx context.Context, field graphql.CollectedField, obj *model.WorkingCopyOwner) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkingCopyOwner_exists(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Exists, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkingCopyOwner_exists(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkingCopyOwner", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _WorkingCopyOwner_endedAt(ctx context.Context, field graphql.CollectedField, obj *model.WorkingCopyOwner) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkingCopyOwner_endedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.EndedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WorkingCopyOwner_endedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkingCopyOwner", field, false, false, "DateTime")
 }
 
 // endregion **************************** field.gotpl *****************************
@@ -905,6 +1158,69 @@ func (ec *executionContext) unmarshalInputAcquireRunInput(ctx context.Context, o
 func UnmarshalAcquireRunInput(ctx context.Context, raw any) (model.AcquireRunInput, error) {
 	var out model.AcquireRunInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "AcquireRunInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputKeptWorkingCopyInput(ctx context.Context, obj any) (model.KeptWorkingCopyInput, error) {
+	var it model.KeptWorkingCopyInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"name", "ownerId", "path", "reason"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "ownerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ownerId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OwnerID = data
+		case "path":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("path"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Path = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalKeptWorkingCopyInput unmarshals raw into the KeptWorkingCopyInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalKeptWorkingCopyInput(ctx context.Context, raw any) (model.KeptWorkingCopyInput, error) {
+	var out model.KeptWorkingCopyInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "KeptWorkingCopyInput", raw, &out)
 	return out, err
 }
 
@@ -1308,6 +1624,227 @@ func (ec *executionContext) unmarshalInputReportRunSucceededInput(ctx context.Co
 func UnmarshalReportRunSucceededInput(ctx context.Context, raw any) (model.ReportRunSucceededInput, error) {
 	var out model.ReportRunSucceededInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunSucceededInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportRunWorkingCopyInput(ctx context.Context, obj any) (model.ReportRunWorkingCopyInput, error) {
+	var it model.ReportRunWorkingCopyInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["commits"]; !present {
+		asMap["commits"] = 0
+	}
+	if _, present := asMap["filesChanged"]; !present {
+		asMap["filesChanged"] = 0
+	}
+	if _, present := asMap["insertions"]; !present {
+		asMap["insertions"] = 0
+	}
+	if _, present := asMap["deletions"]; !present {
+		asMap["deletions"] = 0
+	}
+	if _, present := asMap["uncommitted"]; !present {
+		asMap["uncommitted"] = 0
+	}
+	if _, present := asMap["diff"]; !present {
+		asMap["diff"] = ""
+	}
+	if _, present := asMap["diffCut"]; !present {
+		asMap["diffCut"] = false
+	}
+
+	fieldsInOrder := [...]string{"lease", "path", "repository", "branch", "headBefore", "headAfter", "commits", "filesChanged", "insertions", "deletions", "uncommitted", "diff", "diffCut"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "lease":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("lease"))
+			data, err := ec.unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Lease = data
+		case "path":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("path"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Path = data
+		case "repository":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("repository"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Repository = data
+		case "branch":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("branch"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Branch = data
+		case "headBefore":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("headBefore"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.HeadBefore = data
+		case "headAfter":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("headAfter"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.HeadAfter = data
+		case "commits":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("commits"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Commits = data
+		case "filesChanged":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("filesChanged"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.FilesChanged = data
+		case "insertions":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("insertions"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Insertions = data
+		case "deletions":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deletions"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Deletions = data
+		case "uncommitted":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("uncommitted"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Uncommitted = data
+		case "diff":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("diff"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Diff = data
+		case "diffCut":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("diffCut"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DiffCut = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportRunWorkingCopyInput unmarshals raw into the ReportRunWorkingCopyInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportRunWorkingCopyInput(ctx context.Context, raw any) (model.ReportRunWorkingCopyInput, error) {
+	var out model.ReportRunWorkingCopyInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportRunWorkingCopyInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReportWorkingCopiesInput(ctx context.Context, obj any) (model.ReportWorkingCopiesInput, error) {
+	var it model.ReportWorkingCopiesInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["owners"]; !present {
+		asMap["owners"] = []any{}
+	}
+	if _, present := asMap["kept"]; !present {
+		asMap["kept"] = []any{}
+	}
+	if _, present := asMap["removed"]; !present {
+		asMap["removed"] = []any{}
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "owners", "kept", "removed"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "owners":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("owners"))
+			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Owners = data
+		case "kept":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kept"))
+			data, err := ec.unmarshalNKeptWorkingCopyInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐKeptWorkingCopyInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Kept = data
+		case "removed":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("removed"))
+			data, err := ec.unmarshalNString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Removed = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReportWorkingCopiesInput unmarshals raw into the ReportWorkingCopiesInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReportWorkingCopiesInput(ctx context.Context, raw any) (model.ReportWorkingCopiesInput, error) {
+	var out model.ReportWorkingCopiesInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReportWorkingCopiesInput", raw, &out)
 	return out, err
 }
 
@@ -1857,6 +2394,82 @@ func (ec *executionContext) _ReportRunSucceededPayload(ctx context.Context, sel 
 	return out
 }
 
+var reportRunWorkingCopyPayloadImplementors = []string{"ReportRunWorkingCopyPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportRunWorkingCopyPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportRunWorkingCopyPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportRunWorkingCopyPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportRunWorkingCopyPayload")
+		case "run":
+			out.Values[i] = ec._ReportRunWorkingCopyPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportRunWorkingCopyPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var reportWorkingCopiesPayloadImplementors = []string{"ReportWorkingCopiesPayload", "MutationPayload"}
+
+func (ec *executionContext) _ReportWorkingCopiesPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReportWorkingCopiesPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reportWorkingCopiesPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReportWorkingCopiesPayload")
+		case "owners":
+			out.Values[i] = ec._ReportWorkingCopiesPayload_owners(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReportWorkingCopiesPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var runLeaseImplementors = []string{"RunLease"}
 
 func (ec *executionContext) _RunLease(ctx context.Context, sel ast.SelectionSet, obj *model.RunLease) graphql.Marshaler {
@@ -1903,6 +2516,16 @@ func (ec *executionContext) _RunLease(ctx context.Context, sel ast.SelectionSet,
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "checkout":
+			out.Values[i] = ec._RunLease_checkout(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "taskId":
+			out.Values[i] = ec._RunLease_taskId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "resumeSessionId":
 			out.Values[i] = ec._RunLease_resumeSessionId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -1916,6 +2539,49 @@ func (ec *executionContext) _RunLease(ctx context.Context, sel ast.SelectionSet,
 		case "environment":
 			out.Values[i] = ec._RunLease_environment(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var workingCopyOwnerImplementors = []string{"WorkingCopyOwner"}
+
+func (ec *executionContext) _WorkingCopyOwner(ctx context.Context, sel ast.SelectionSet, obj *model.WorkingCopyOwner) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, workingCopyOwnerImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WorkingCopyOwner")
+		case "id":
+			out.Values[i] = ec._WorkingCopyOwner_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "exists":
+			out.Values[i] = ec._WorkingCopyOwner_exists(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "endedAt":
+			out.Values[i] = ec._WorkingCopyOwner_endedAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -1974,6 +2640,25 @@ func (ec *executionContext) marshalNEnvironmentVariable2ᚖrouseᚗdevᚋrouse�
 		return graphql.Null
 	}
 	return ec._EnvironmentVariable(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNKeptWorkingCopyInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐKeptWorkingCopyInputᚄ(ctx context.Context, v any) ([]*model.KeptWorkingCopyInput, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.KeptWorkingCopyInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNKeptWorkingCopyInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐKeptWorkingCopyInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalNKeptWorkingCopyInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐKeptWorkingCopyInput(ctx context.Context, v any) (*model.KeptWorkingCopyInput, error) {
+	res, err := ec.unmarshalInputKeptWorkingCopyInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalNReportRunFailedInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunFailedInput(ctx context.Context, v any) (model.ReportRunFailedInput, error) {
@@ -2054,6 +2739,32 @@ func (ec *executionContext) marshalNReportRunSucceededPayload2ᚖrouseᚗdevᚋr
 	return ec._ReportRunSucceededPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNReportRunWorkingCopyInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunWorkingCopyInput(ctx context.Context, v any) (model.ReportRunWorkingCopyInput, error) {
+	res, err := ec.unmarshalInputReportRunWorkingCopyInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportRunWorkingCopyPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportRunWorkingCopyPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportRunWorkingCopyPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportRunWorkingCopyPayload!")
+		return graphql.Null
+	}
+	return ec._ReportRunWorkingCopyPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReportWorkingCopiesInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportWorkingCopiesInput(ctx context.Context, v any) (model.ReportWorkingCopiesInput, error) {
+	res, err := ec.unmarshalInputReportWorkingCopiesInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReportWorkingCopiesPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReportWorkingCopiesPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReportWorkingCopiesPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReportWorkingCopiesPayload!")
+		return graphql.Null
+	}
+	return ec._ReportWorkingCopiesPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNRunLeaseInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLeaseInput(ctx context.Context, v any) (*model.RunLeaseInput, error) {
 	res, err := ec.unmarshalInputRunLeaseInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
@@ -2076,6 +2787,30 @@ func (ec *executionContext) unmarshalNRunLogLineInput2ᚕᚖrouseᚗdevᚋrouse�
 func (ec *executionContext) unmarshalNRunLogLineInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogLineInput(ctx context.Context, v any) (*model.RunLogLineInput, error) {
 	res, err := ec.unmarshalInputRunLogLineInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNWorkingCopyOwner2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWorkingCopyOwnerᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.WorkingCopyOwner) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNWorkingCopyOwner2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWorkingCopyOwner(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNWorkingCopyOwner2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWorkingCopyOwner(ctx context.Context, sel ast.SelectionSet, v *model.WorkingCopyOwner) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "WorkingCopyOwner!")
+		return graphql.Null
+	}
+	return ec._WorkingCopyOwner(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalORunLease2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLease(ctx context.Context, sel ast.SelectionSet, v *model.RunLease) graphql.Marshaler {

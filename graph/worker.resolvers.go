@@ -46,6 +46,22 @@ func (r *mutationResolver) ReportRunProgress(ctx context.Context, input model.Re
 	return out, err
 }
 
+// ReportRunWorkingCopy is the resolver for the reportRunWorkingCopy field.
+func (r *mutationResolver) ReportRunWorkingCopy(ctx context.Context, input model.ReportRunWorkingCopyInput) (*model.ReportRunWorkingCopyPayload, error) {
+	run, err := r.reportWorkingCopy(ctx, input)
+	out := &model.ReportRunWorkingCopyPayload{Run: run}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// ReportWorkingCopies is the resolver for the reportWorkingCopies field.
+func (r *mutationResolver) ReportWorkingCopies(ctx context.Context, input model.ReportWorkingCopiesInput) (*model.ReportWorkingCopiesPayload, error) {
+	owners, err := r.reportCopies(ctx, input)
+	out := &model.ReportWorkingCopiesPayload{Owners: append([]*model.WorkingCopyOwner{}, owners...)}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
 // ReportRunSucceeded is the resolver for the reportRunSucceeded field.
 func (r *mutationResolver) ReportRunSucceeded(ctx context.Context, input model.ReportRunSucceededInput) (*model.ReportRunSucceededPayload, error) {
 	run, err := r.reportSucceeded(ctx, input)

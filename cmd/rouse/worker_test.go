@@ -97,6 +97,7 @@ func TestProgramWithWorkersElsewhere(t *testing.T) {
 			return strings.Contains(bare.log.String(), "run ended") && strings.Contains(bare.log.String(), "permanent=true")
 		})
 	})
+	t.Run("works in a working copy, as an agent of the server does", func(t *testing.T) { testWorkingCopies(t, j.on(t, p)) })
 	t.Run("obeys a cancel", func(t *testing.T) { testWorkerCancel(t, j.on(t, p)) })
 	t.Run("outlives a restart of the server", func(t *testing.T) { p = testWorkerOutlives(t, j, p, data, address) })
 	t.Run("hands its runs back when it is stopped, and loses them when it is killed", func(t *testing.T) { testWorkerEnds(t, j.on(t, p)) })

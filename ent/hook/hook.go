@@ -165,6 +165,18 @@ func (f InstanceFactFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.InstanceFactMutation", m)
 }
 
+// The LinkFunc type is an adapter to allow the use of ordinary
+// function as Link mutator.
+type LinkFunc func(context.Context, *ent.LinkMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f LinkFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.LinkMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.LinkMutation", m)
+}
+
 // The MutationKeyFunc type is an adapter to allow the use of ordinary
 // function as MutationKey mutator.
 type MutationKeyFunc func(context.Context, *ent.MutationKeyMutation) (ent.Value, error)
@@ -283,6 +295,18 @@ func (f RunSecretFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, e
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RunSecretMutation", m)
+}
+
+// The RunWorkingCopyFunc type is an adapter to allow the use of ordinary
+// function as RunWorkingCopy mutator.
+type RunWorkingCopyFunc func(context.Context, *ent.RunWorkingCopyMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RunWorkingCopyFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RunWorkingCopyMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RunWorkingCopyMutation", m)
 }
 
 // The TaskFunc type is an adapter to allow the use of ordinary

@@ -21,6 +21,7 @@ import (
 	"rouse.dev/rouse/ent/costentry"
 	"rouse.dev/rouse/ent/inboxitem"
 	"rouse.dev/rouse/ent/instancefact"
+	"rouse.dev/rouse/ent/link"
 	"rouse.dev/rouse/ent/mutationkey"
 	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/project"
@@ -32,6 +33,7 @@ import (
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runevent"
 	"rouse.dev/rouse/ent/runsecret"
+	"rouse.dev/rouse/ent/runworkingcopy"
 	"rouse.dev/rouse/ent/task"
 	"rouse.dev/rouse/ent/taskblocker"
 	"rouse.dev/rouse/ent/tasksession"
@@ -450,6 +452,33 @@ func (f TraverseInstanceFact) Traverse(ctx context.Context, q ent.Query) error {
 	return fmt.Errorf("unexpected query type %T. expect *ent.InstanceFactQuery", q)
 }
 
+// The LinkFunc type is an adapter to allow the use of ordinary function as a Querier.
+type LinkFunc func(context.Context, *ent.LinkQuery) (ent.Value, error)
+
+// Query calls f(ctx, q).
+func (f LinkFunc) Query(ctx context.Context, q ent.Query) (ent.Value, error) {
+	if q, ok := q.(*ent.LinkQuery); ok {
+		return f(ctx, q)
+	}
+	return nil, fmt.Errorf("unexpected query type %T. expect *ent.LinkQuery", q)
+}
+
+// The TraverseLink type is an adapter to allow the use of ordinary function as Traverser.
+type TraverseLink func(context.Context, *ent.LinkQuery) error
+
+// Intercept is a dummy implementation of Intercept that returns the next Querier in the pipeline.
+func (f TraverseLink) Intercept(next ent.Querier) ent.Querier {
+	return next
+}
+
+// Traverse calls f(ctx, q).
+func (f TraverseLink) Traverse(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.LinkQuery); ok {
+		return f(ctx, q)
+	}
+	return fmt.Errorf("unexpected query type %T. expect *ent.LinkQuery", q)
+}
+
 // The MutationKeyFunc type is an adapter to allow the use of ordinary function as a Querier.
 type MutationKeyFunc func(context.Context, *ent.MutationKeyQuery) (ent.Value, error)
 
@@ -718,6 +747,33 @@ func (f TraverseRunSecret) Traverse(ctx context.Context, q ent.Query) error {
 		return f(ctx, q)
 	}
 	return fmt.Errorf("unexpected query type %T. expect *ent.RunSecretQuery", q)
+}
+
+// The RunWorkingCopyFunc type is an adapter to allow the use of ordinary function as a Querier.
+type RunWorkingCopyFunc func(context.Context, *ent.RunWorkingCopyQuery) (ent.Value, error)
+
+// Query calls f(ctx, q).
+func (f RunWorkingCopyFunc) Query(ctx context.Context, q ent.Query) (ent.Value, error) {
+	if q, ok := q.(*ent.RunWorkingCopyQuery); ok {
+		return f(ctx, q)
+	}
+	return nil, fmt.Errorf("unexpected query type %T. expect *ent.RunWorkingCopyQuery", q)
+}
+
+// The TraverseRunWorkingCopy type is an adapter to allow the use of ordinary function as Traverser.
+type TraverseRunWorkingCopy func(context.Context, *ent.RunWorkingCopyQuery) error
+
+// Intercept is a dummy implementation of Intercept that returns the next Querier in the pipeline.
+func (f TraverseRunWorkingCopy) Intercept(next ent.Querier) ent.Querier {
+	return next
+}
+
+// Traverse calls f(ctx, q).
+func (f TraverseRunWorkingCopy) Traverse(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.RunWorkingCopyQuery); ok {
+		return f(ctx, q)
+	}
+	return fmt.Errorf("unexpected query type %T. expect *ent.RunWorkingCopyQuery", q)
 }
 
 // The TaskFunc type is an adapter to allow the use of ordinary function as a Querier.
@@ -992,6 +1048,8 @@ func NewQuery(q ent.Query) (Query, error) {
 		return &query[*ent.InboxItemQuery, predicate.InboxItem, inboxitem.OrderOption]{typ: ent.TypeInboxItem, tq: q}, nil
 	case *ent.InstanceFactQuery:
 		return &query[*ent.InstanceFactQuery, predicate.InstanceFact, instancefact.OrderOption]{typ: ent.TypeInstanceFact, tq: q}, nil
+	case *ent.LinkQuery:
+		return &query[*ent.LinkQuery, predicate.Link, link.OrderOption]{typ: ent.TypeLink, tq: q}, nil
 	case *ent.MutationKeyQuery:
 		return &query[*ent.MutationKeyQuery, predicate.MutationKey, mutationkey.OrderOption]{typ: ent.TypeMutationKey, tq: q}, nil
 	case *ent.ProjectQuery:
@@ -1012,6 +1070,8 @@ func NewQuery(q ent.Query) (Query, error) {
 		return &query[*ent.RunEventQuery, predicate.RunEvent, runevent.OrderOption]{typ: ent.TypeRunEvent, tq: q}, nil
 	case *ent.RunSecretQuery:
 		return &query[*ent.RunSecretQuery, predicate.RunSecret, runsecret.OrderOption]{typ: ent.TypeRunSecret, tq: q}, nil
+	case *ent.RunWorkingCopyQuery:
+		return &query[*ent.RunWorkingCopyQuery, predicate.RunWorkingCopy, runworkingcopy.OrderOption]{typ: ent.TypeRunWorkingCopy, tq: q}, nil
 	case *ent.TaskQuery:
 		return &query[*ent.TaskQuery, predicate.Task, task.OrderOption]{typ: ent.TypeTask, tq: q}, nil
 	case *ent.TaskBlockerQuery:

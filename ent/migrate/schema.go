@@ -615,7 +615,7 @@ var (
 	InboxItemsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Size: 64},
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
-		{Name: "kind", Type: field.TypeEnum, Enums: []string{"AGENT_ERROR", "APPROVAL_REQUEST", "BUDGET_ALERT", "LOOP_BREAKER", "FIRES_WAIT"}},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"AGENT_ERROR", "APPROVAL_REQUEST", "BUDGET_ALERT", "LOOP_BREAKER", "FIRES_WAIT", "WORKING_COPY"}},
 		{Name: "title", Type: field.TypeString, Size: 300},
 		{Name: "body", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "subject_id", Type: field.TypeString, Nullable: true, Size: 64},
@@ -686,6 +686,53 @@ var (
 		Name:       "instance_facts",
 		Columns:    InstanceFactsColumns,
 		PrimaryKey: []*schema.Column{InstanceFactsColumns[0]},
+	}
+	// LinksColumns holds the columns for the "links" table.
+	LinksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Size: 64},
+		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
+		{Name: "causation_id", Type: field.TypeString, Size: 64},
+		{Name: "run_id", Type: field.TypeString, Size: 64},
+		{Name: "agent_id", Type: field.TypeString, Size: 64},
+		{Name: "task_id", Type: field.TypeString, Nullable: true, Size: 64},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"PULL_REQUEST", "PREVIEW", "OTHER"}},
+		{Name: "url", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "title", Type: field.TypeString, Size: 200},
+		{Name: "workspace_id", Type: field.TypeString, Size: 64},
+	}
+	// LinksTable holds the schema information for the "links" table.
+	LinksTable = &schema.Table{
+		Name:       "links",
+		Columns:    LinksColumns,
+		PrimaryKey: []*schema.Column{LinksColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "links_workspaces_workspace",
+				Columns:    []*schema.Column{LinksColumns[9]},
+				RefColumns: []*schema.Column{WorkspacesColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "link_causation_id",
+				Unique:  false,
+				Columns: []*schema.Column{LinksColumns[2]},
+			},
+			{
+				Name:    "link_run_id_url",
+				Unique:  true,
+				Columns: []*schema.Column{LinksColumns[3], LinksColumns[7]},
+			},
+			{
+				Name:    "link_task_id_created_at_id",
+				Unique:  false,
+				Columns: []*schema.Column{LinksColumns[5], LinksColumns[1], LinksColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "task_id IS NOT NULL",
+				},
+			},
+		},
 	}
 	// MutationKeysColumns holds the columns for the "mutation_keys" table.
 	MutationKeysColumns = []*schema.Column{
@@ -1384,6 +1431,46 @@ var (
 		Columns:    RunSecretsColumns,
 		PrimaryKey: []*schema.Column{RunSecretsColumns[0]},
 	}
+	// RunWorkingCopiesColumns holds the columns for the "run_working_copies" table.
+	RunWorkingCopiesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Size: 64},
+		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
+		{Name: "run_id", Type: field.TypeString, Size: 64},
+		{Name: "path", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "repository", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "branch", Type: field.TypeString, Size: 300},
+		{Name: "head_before", Type: field.TypeString, Size: 64},
+		{Name: "head_after", Type: field.TypeString, Nullable: true, Size: 64},
+		{Name: "commits", Type: field.TypeInt, Default: "0"},
+		{Name: "files_changed", Type: field.TypeInt, Default: "0"},
+		{Name: "insertions", Type: field.TypeInt, Default: "0"},
+		{Name: "deletions", Type: field.TypeInt, Default: "0"},
+		{Name: "uncommitted", Type: field.TypeInt, Default: "0"},
+		{Name: "diff", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "diff_cut", Type: field.TypeBool, Default: "false"},
+		{Name: "workspace_id", Type: field.TypeString, Size: 64},
+	}
+	// RunWorkingCopiesTable holds the schema information for the "run_working_copies" table.
+	RunWorkingCopiesTable = &schema.Table{
+		Name:       "run_working_copies",
+		Columns:    RunWorkingCopiesColumns,
+		PrimaryKey: []*schema.Column{RunWorkingCopiesColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "run_working_copies_workspaces_workspace",
+				Columns:    []*schema.Column{RunWorkingCopiesColumns[15]},
+				RefColumns: []*schema.Column{WorkspacesColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "runworkingcopy_run_id",
+				Unique:  true,
+				Columns: []*schema.Column{RunWorkingCopiesColumns[2]},
+			},
+		},
+	}
 	// TasksColumns holds the columns for the "tasks" table.
 	TasksColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Size: 64},
@@ -2011,6 +2098,7 @@ var (
 		CostEntriesTable,
 		InboxItemsTable,
 		InstanceFactsTable,
+		LinksTable,
 		MutationKeysTable,
 		ProjectsTable,
 		RoutinesTable,
@@ -2021,6 +2109,7 @@ var (
 		RunContentsTable,
 		RunEventsTable,
 		RunSecretsTable,
+		RunWorkingCopiesTable,
 		TasksTable,
 		TaskBlockersTable,
 		TaskSessionsTable,
@@ -2091,7 +2180,12 @@ func init() {
 	InboxItemsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	InboxItemsTable.Annotation = &entsql.Annotation{}
 	InboxItemsTable.Annotation.Checks = map[string]string{
-		"inbox_items_kind": "kind IN ('AGENT_ERROR', 'APPROVAL_REQUEST', 'BUDGET_ALERT', 'LOOP_BREAKER', 'FIRES_WAIT')",
+		"inbox_items_kind": "kind IN ('AGENT_ERROR', 'APPROVAL_REQUEST', 'BUDGET_ALERT', 'LOOP_BREAKER', 'FIRES_WAIT', 'WORKING_COPY')",
+	}
+	LinksTable.ForeignKeys[0].RefTable = WorkspacesTable
+	LinksTable.Annotation = &entsql.Annotation{}
+	LinksTable.Annotation.Checks = map[string]string{
+		"links_kind": "kind IN ('PULL_REQUEST', 'PREVIEW', 'OTHER')",
 	}
 	ProjectsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	RoutinesTable.ForeignKeys[0].RefTable = WorkspacesTable
@@ -2136,6 +2230,7 @@ func init() {
 	RunContentsTable.ForeignKeys[1].RefTable = WorkspacesTable
 	RunEventsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	RunEventsTable.ForeignKeys[1].RefTable = RunsTable
+	RunWorkingCopiesTable.ForeignKeys[0].RefTable = WorkspacesTable
 	TasksTable.ForeignKeys[0].RefTable = WorkspacesTable
 	TasksTable.ForeignKeys[1].RefTable = WorkflowsTable
 	TasksTable.ForeignKeys[2].RefTable = WorkflowStepsTable

@@ -45,6 +45,9 @@ type InboxItem func(*sql.Selector)
 // InstanceFact is the predicate function for instancefact builders.
 type InstanceFact func(*sql.Selector)
 
+// Link is the predicate function for link builders.
+type Link func(*sql.Selector)
+
 // MutationKey is the predicate function for mutationkey builders.
 type MutationKey func(*sql.Selector)
 
@@ -74,6 +77,9 @@ type RunEvent func(*sql.Selector)
 
 // RunSecret is the predicate function for runsecret builders.
 type RunSecret func(*sql.Selector)
+
+// RunWorkingCopy is the predicate function for runworkingcopy builders.
+type RunWorkingCopy func(*sql.Selector)
 
 // Task is the predicate function for task builders.
 type Task func(*sql.Selector)

@@ -52,8 +52,10 @@ type WakeupPayload interface {
 type AcpExecutor struct {
 	// Program and arguments; no shell.
 	Argv []string `json:"argv"`
-	// Working folder; file requests stay inside.
+	// Working folder; file requests stay inside. Empty where checkout gives one.
 	WorkingDirectory string `json:"workingDirectory"`
+	// Working copy that its runs work in; null: they work in the folder.
+	Checkout *Checkout `json:"checkout,omitempty"`
 	// Names of variables set for it.
 	Environment []string `json:"environment"`
 	// Ended after.
@@ -68,8 +70,10 @@ func (AcpExecutor) IsExecutor() {}
 type AcpExecutorInput struct {
 	// Program and arguments.
 	Argv []string `json:"argv"`
-	// Working folder, an absolute path; file requests stay inside.
-	WorkingDirectory string `json:"workingDirectory"`
+	// Working folder, an absolute path; file requests stay inside. Needed without checkout, and not together with it.
+	WorkingDirectory *string `json:"workingDirectory,omitempty"`
+	// A working copy for each task or run, instead of one folder.
+	Checkout *CheckoutInput `json:"checkout,omitempty"`
 	// Variables, at most 100.
 	Environment []*NameValueInput `json:"environment"`
 	// Ended after, PT1S..PT24H.
@@ -330,6 +334,34 @@ type ChannelAuthorInput struct {
 	Sender *string `json:"sender,omitempty"`
 }
 
+// A git working copy of its own for each task or run, as its working folder, on a branch named after the task or run.
+type Checkout struct {
+	// Absolute path, or address.
+	Repository string `json:"repository"`
+	// Branch, tag or commit that a new working copy begins at; null: the repository's default.
+	Ref *string `json:"ref,omitempty"`
+	// For what one is made.
+	Per domain.CheckoutPer `json:"per"`
+	// Program and arguments that prepare a new one, such as the installation of packages.
+	Setup []string `json:"setup"`
+	// It is removed this long after its task or run ended, unless work in it would be lost.
+	Keep time.Duration `json:"keep"`
+}
+
+// Working copy.
+type CheckoutInput struct {
+	// Absolute path on the machine that the agent runs on, or an address (https, http, ssh, git, or user@host:path) without a password. git runs as the account of the workspace's agents, and asks nobody for a password.
+	Repository string `json:"repository"`
+	// Branch, tag or commit to begin at; absent: the repository's default.
+	Ref *string `json:"ref,omitempty"`
+	// For what one is made.
+	Per domain.CheckoutPer `json:"per"`
+	// Program and arguments that prepare a new one, run in it before the first agent, with the agent's environment.
+	Setup []string `json:"setup"`
+	// PT0S..P365D after the end of its task or run it is removed. One with changes that are not committed, or commits that are not pushed, stays, and the inbox tells of it.
+	Keep time.Duration `json:"keep"`
+}
+
 // A command-line agent: prompt on stdin, result in the last JSON line of stdout.
 type CommandExecutor struct {
 	// Known agent command line, e.g. claude, codex.
@@ -338,6 +370,8 @@ type CommandExecutor struct {
 	Argv []string `json:"argv"`
 	// Working folder.
 	WorkingDirectory *string `json:"workingDirectory,omitempty"`
+	// Working copy that its runs work in; null: they work in the folder.
+	Checkout *Checkout `json:"checkout,omitempty"`
 	// Names of variables set for it.
 	Environment []string `json:"environment"`
 	// Ended after.
@@ -354,8 +388,10 @@ type CommandExecutorInput struct {
 	Preset *string `json:"preset,omitempty"`
 	// Program and arguments. With a preset: nothing, or the program to use instead of the usual one, then arguments to add.
 	Argv []string `json:"argv"`
-	// Working folder, an absolute path.
+	// Working folder, an absolute path; not together with checkout.
 	WorkingDirectory *string `json:"workingDirectory,omitempty"`
+	// A working copy for each task or run, instead of one folder.
+	Checkout *CheckoutInput `json:"checkout,omitempty"`
 	// Variables, at most 100.
 	Environment []*NameValueInput `json:"environment"`
 	// Ended after, PT1S..PT24H.
@@ -916,6 +952,18 @@ type InboxItemEdge struct {
 	Node *InboxItem `json:"node"`
 }
 
+// A working copy that is kept because of the work in it.
+type KeptWorkingCopyInput struct {
+	// Its name: that of its folder, at most 100 characters.
+	Name string `json:"name"`
+	// Task or run that it was made for.
+	OwnerID xid.ID `json:"ownerId"`
+	// Where it is, at most 4 KiB.
+	Path string `json:"path"`
+	// Why it is kept, and what to do, at most 4 KiB.
+	Reason string `json:"reason"`
+}
+
 // Fires that are evidence, since others wait for them.
 type LoopGateEvidenceList struct {
 	// Rows.
@@ -1150,6 +1198,8 @@ type ProcessInfo struct {
 type PullExecutor struct {
 	// What the worker runs; null: its own.
 	Command *CommandExecutor `json:"command,omitempty"`
+	// Working copy for the worker's own command; that of command stands there.
+	Checkout *Checkout `json:"checkout,omitempty"`
 	// Queue name that workers ask for.
 	Queue string `json:"queue"`
 	// Lease length.
@@ -1162,6 +1212,8 @@ func (PullExecutor) IsExecutor() {}
 type PullExecutorInput struct {
 	// What the worker runs; absent: its own.
 	Command *CommandExecutorInput `json:"command,omitempty"`
+	// A working copy for each task or run, for the worker's own command; with command, give it there.
+	Checkout *CheckoutInput `json:"checkout,omitempty"`
 	// Queue name, 1..64 characters without spaces around.
 	Queue string `json:"queue"`
 	// Lease length, PT15S..PT1H.
@@ -1369,6 +1421,68 @@ type ReportRunSucceededPayload struct {
 }
 
 func (ReportRunSucceededPayload) IsMutationPayload() {}
+
+// Input of reportRunWorkingCopy.
+type ReportRunWorkingCopyInput struct {
+	// The lease.
+	Lease *RunLeaseInput `json:"lease"`
+	// Where it is on the worker's machine, at most 4 KiB.
+	Path string `json:"path"`
+	// Path or address of its repository, at most 4 KiB.
+	Repository string `json:"repository"`
+	// Branch, at most 300 characters; empty when it is on none.
+	Branch string `json:"branch"`
+	// Commit that the attempt found; the run's first one counts.
+	HeadBefore string `json:"headBefore"`
+	// Commit that the attempt left; null: it has begun.
+	HeadAfter *string `json:"headAfter,omitempty"`
+	// Commits between the two.
+	Commits int `json:"commits"`
+	// Files that differ.
+	FilesChanged int `json:"filesChanged"`
+	// Lines added.
+	Insertions int `json:"insertions"`
+	// Lines removed.
+	Deletions int `json:"deletions"`
+	// Files with changes that are not committed.
+	Uncommitted int `json:"uncommitted"`
+	// What differs, at most 128 KiB.
+	Diff string `json:"diff"`
+	// Not all of it is sent.
+	DiffCut bool `json:"diffCut"`
+}
+
+// Result of reportRunWorkingCopy.
+type ReportRunWorkingCopyPayload struct {
+	// The run; null on error.
+	Run *ent.Run `json:"run,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportRunWorkingCopyPayload) IsMutationPayload() {}
+
+// Input of reportWorkingCopies.
+type ReportWorkingCopiesInput struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Tasks and runs to look up, at most 100.
+	Owners []xid.ID `json:"owners"`
+	// Working copies that are kept because of the work in them, at most 100.
+	Kept []*KeptWorkingCopyInput `json:"kept"`
+	// Names of working copies that are gone, at most 100: the inbox needs to tell of them no more.
+	Removed []string `json:"removed"`
+}
+
+// Result of reportWorkingCopies.
+type ReportWorkingCopiesPayload struct {
+	// What was asked for, in its order.
+	Owners []*WorkingCopyOwner `json:"owners"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReportWorkingCopiesPayload) IsMutationPayload() {}
 
 // Input of requestApproval.
 type RequestApprovalInput struct {
@@ -1652,6 +1766,10 @@ type RunLease struct {
 	Prompt string `json:"prompt"`
 	// What to run; null: the worker's own.
 	Command *CommandExecutor `json:"command,omitempty"`
+	// Working copy to make for it, or to go on in; null: none.
+	Checkout *Checkout `json:"checkout,omitempty"`
+	// Task of the run, of which a working copy for a task is; null for a run without one.
+	TaskID *xid.ID `json:"taskId,omitempty"`
 	// Session to resume, with prompt as what is new; null: a fresh one.
 	ResumeSessionID *string `json:"resumeSessionId,omitempty"`
 	// Prompt for a new session, should the one to resume be gone; null for a fresh one.
@@ -2318,6 +2436,16 @@ type WorkflowStepInput struct {
 	State domain.TaskState `json:"state"`
 	// What entering does.
 	OnEnter []domain.StepAction `json:"onEnter"`
+}
+
+// A task or run that a working copy was made for.
+type WorkingCopyOwner struct {
+	// Id.
+	ID xid.ID `json:"id"`
+	// It is there; false for one that was removed.
+	Exists bool `json:"exists"`
+	// When it ended; null while it goes on.
+	EndedAt *time.Time `json:"endedAt,omitempty"`
 }
 
 // Counters of a workspace since the process began; what has not happened is listed at 0.

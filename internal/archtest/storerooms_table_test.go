@@ -31,7 +31,7 @@ var storeRooms = []storeRoom{
 		"routine", "routinechange", "routinelastrun", "routinerow", "routines", "routinetask", "trigger", "triggerchange", "triggerwebhook",
 	}},
 	{"attempts", "Attempts", "the life of one claimed run: start, reports, end, rescue", []string{
-		"attempt", "attemptaccept", "attemptacquire", "attemptact", "attemptaction", "attemptcancelled", "attemptclaim", "attemptfail", "attemptfinish", "attemptlog", "attemptoutcome", "attemptprocess", "attemptprompt",
+		"attempt", "attemptaccept", "attemptacquire", "attemptact", "attemptaction", "attemptcancelled", "attemptclaim", "attemptcopy", "attemptfail", "attemptfinish", "attemptlink", "attemptlog", "attemptoutcome", "attemptprocess", "attemptprompt",
 		"attemptreacquire", "attemptrecovery", "attemptreport", "attemptrescue", "attempts", "attemptstart", "attemptstartwrite", "attempttransition", "attemptwakes", "attemptword",
 	}},
 	{"records", "Records", "what people set up, and the upkeep of the rows", []string{

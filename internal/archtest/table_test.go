@@ -7,7 +7,7 @@ const (
 )
 
 // purePackages hold rules. They see nothing of the world: neither database nor network nor files, and no clock.
-var purePackages = []string{"internal/domain", "internal/cron", "internal/retry", "internal/preset", "internal/prompt", "internal/summary", "internal/liveness"}
+var purePackages = []string{"internal/domain", "internal/cron", "internal/retry", "internal/preset", "internal/prompt", "internal/summary", "internal/liveness", "internal/workcopy"}
 
 // testPackages exist for tests; a program that is shipped must not hold them.
 var testPackages = []string{
@@ -36,7 +36,10 @@ var rooms = []room{
 	{"internal/summary", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},
 	{"internal/liveness", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},
 
+	{"internal/workcopy", []string{"internal/domain", "internal/xid"}, "rules are pure functions of the vocabulary"},
+
 	// What touches the world, each part by itself.
+	{"internal/git", nil, "it runs git, whatever the repository is for, and whoever runs it"},
 	{"internal/ownthread", nil, "it runs a function, whatever that does"},
 	{"internal/account", []string{"internal/ownthread"}, "it knows the system's accounts, not what runs under them"},
 	{"internal/proc", nil, "it reads what the system tells of processes, whosoever they are"},
@@ -53,7 +56,7 @@ var rooms = []room{
 	{"internal/metrics", []string{"internal/domain", "internal/xid"}, "counting is called by all and calls nobody"},
 	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},
 	{"internal/postgres", []string{"internal/account", "internal/domain", "internal/xid"}, "it runs a database and does not know what the tables mean"},
-	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/ownthread", "internal/preset", "internal/proc", "internal/retry", "internal/xid"}, "an executor runs one request and never sees the store"},
+	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/git", "internal/ownthread", "internal/preset", "internal/proc", "internal/retry", "internal/workcopy", "internal/xid"}, "an executor runs one request and never sees the store"},
 	{"internal/edge", []string{"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/share", "internal/sparing", "internal/xid"}, "limits and access hold for any schema"},
 	{"internal/mcpserver", []string{"internal/secret"}, "it gives an agent's model what the API lets it do: it knows the API alone"},
 	{"internal/console", nil, "the page holds no data; all it shows comes from the API"},
@@ -126,7 +129,7 @@ type ban struct {
 
 var bans = []ban{
 	{purePackages, []string{
-		"context", "crypto/rand", "database/sql/...", "entgo.io/...", "log/...", "math/rand/...", "net/...", "os/...", "sync/...", "syscall", "testing/...",
+		"context", "crypto/rand", "database/sql/...", "entgo.io/...", "log/...", "math/rand/...", "net", "net/http/...", "net/netip", "net/rpc/...", "net/smtp", "os/...", "sync/...", "syscall", "testing/...",
 	}, "facts and now come in, a decision goes out: nothing to wait for, nothing to fake"},
 	{[]string{"internal/store"}, []string{"net/http/...", "os/exec"}, "a transaction never waits for the network or a process"},
 	{[]string{"internal/scheduler"}, []string{"database/sql/...", "entgo.io/...", "github.com/lib/pq/..."}, "a loop holds no SQL"},

@@ -28,6 +28,8 @@ func (a Action) Key() string {
 		said = append(said, strings.TrimSpace(a.Title), strings.TrimSpace(a.Description), a.Assignee, slices.Sorted(slices.Values(a.BlockedBy)), a.RequiresApproval)
 	case ActionRequestApproval:
 		said = append(said, strings.TrimSpace(a.Question))
+	case ActionAddLink:
+		said = append(said, a.URL)
 	case ActionDecideApproval:
 		said = append(said, a.ApprovalID, a.Approved)
 	case ActionSelfWake:

@@ -17,6 +17,7 @@ const (
 	ActionCompleteTask    ActionType = "complete_task"    // complete it
 	ActionCreateSubtask   ActionType = "create_subtask"   // make a child of it
 	ActionRequestApproval ActionType = "request_approval" // ask for a decision on it
+	ActionAddLink         ActionType = "add_link"         // name something that was made elsewhere, such as a pull request
 	ActionDecideApproval  ActionType = "decide_approval"  // decide an approval
 	ActionSelfWake        ActionType = "self_wake"        // be woken again
 )
@@ -34,7 +35,7 @@ func ActionsOf(aboutTask bool) []string {
 			names = append(names, string(a))
 		}
 	}
-	return append(names, string(ActionDecideApproval), string(ActionSelfWake))
+	return append(names, string(ActionAddLink), string(ActionDecideApproval), string(ActionSelfWake))
 }
 
 // Action is one thing that a result asks for. Problem says why the action is refused by its form alone. Such an action
@@ -46,7 +47,9 @@ type Action struct {
 	Body             string    // comment
 	State            TaskState // move_task
 	Note             string    // move_task, decide_approval
-	Title            string    // create_subtask …
+	Kind             LinkKind  // add_link …
+	URL              string
+	Title            string // add_link, create_subtask …
 	Description      string
 	Assignee         string
 	BlockedBy        []string
@@ -84,6 +87,8 @@ type wireAction struct {
 	Body             string         `json:"body"`
 	State            TaskState      `json:"state"`
 	Note             string         `json:"note"`
+	Kind             LinkKind       `json:"kind"`
+	URL              string         `json:"url"`
 	Title            string         `json:"title"`
 	Description      string         `json:"description"`
 	Assignee         string         `json:"assignee"`
@@ -105,7 +110,7 @@ func parseAction(raw any, aboutTask bool) Action {
 	if err != nil {
 		return Action{Problem: "it cannot be read: " + CutText(err.Error(), maxActionProblem, "…")}
 	}
-	a := Action{Type: w.Type, Body: w.Body, State: w.State, Note: w.Note, Title: w.Title, Description: w.Description, Assignee: w.Assignee,
+	a := Action{Type: w.Type, Body: w.Body, State: w.State, Note: w.Note, Kind: cmp.Or(w.Kind, LinkKindOther), URL: w.URL, Title: w.Title, Description: w.Description, Assignee: w.Assignee,
 		BlockedBy: w.BlockedBy, RequiresApproval: w.RequiresApproval, Question: w.Question, ApprovalID: w.ApprovalID, Reason: w.Reason, Payload: w.Payload}
 	if w.Approved != nil {
 		a.Approved = *w.Approved
@@ -131,6 +136,8 @@ func (a Action) check(aboutTask, decided bool) string {
 		return a.checkSubtask()
 	case ActionRequestApproval:
 		return missing(a.Question, "question")
+	case ActionAddLink:
+		return a.checkLink()
 	case ActionDecideApproval:
 		if !decided {
 			return "approved is missing"

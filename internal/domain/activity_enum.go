@@ -62,4 +62,5 @@ const (
 	InboxKindBudgetAlert     InboxKind = "BUDGET_ALERT"     // budget
 	InboxKindLoopBreaker     InboxKind = "LOOP_BREAKER"     // hop limit or backlog
 	InboxKindFiresWait       InboxKind = "FIRES_WAIT"       // fires of a routine wait for an earlier one
+	InboxKindWorkingCopy     InboxKind = "WORKING_COPY"     // a working copy is kept for the work in it
 )

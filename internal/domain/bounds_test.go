@@ -146,10 +146,10 @@ func TestSmallWords(t *testing.T) {
 	if CancelReason(true) != EndReasonAgentDeleted || CancelReason(false) != EndReasonCancelledByUser {
 		t.Error("a cancel has another reason")
 	}
-	if got := ActionsOf(false); !slices.Equal(got, []string{string(ActionDecideApproval), string(ActionSelfWake)}) {
+	if got := ActionsOf(false); !slices.Equal(got, []string{string(ActionAddLink), string(ActionDecideApproval), string(ActionSelfWake)}) {
 		t.Errorf("without a task there are %v", got)
 	}
-	if got := ActionsOf(true); len(got) != len(taskActions)+2 || got[0] != string(taskActions[0]) {
+	if got := ActionsOf(true); len(got) != len(taskActions)+3 || got[0] != string(taskActions[0]) {
 		t.Errorf("about a task there are %v", got)
 	}
 	if got := UnreadUsage("torn"); !got.CostUnread || got.Unread != "torn" {

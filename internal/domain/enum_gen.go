@@ -250,6 +250,20 @@ func (v CatchUpPolicy) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 // UnmarshalGQL reads the value, or says which values there are.
 func (v *CatchUpPolicy) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, catchUpPolicyValues) }
 
+var checkoutPerValues = []CheckoutPer{
+	CheckoutPerTask,
+	CheckoutPerRun,
+}
+
+// Values lists every CheckoutPer, in the order of the constants.
+func (CheckoutPer) Values() []string { return enumValues(checkoutPerValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v CheckoutPer) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *CheckoutPer) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, checkoutPerValues) }
+
 var concurrencyPolicyValues = []ConcurrencyPolicy{
 	ConcurrencyPolicyCoalesceIfActive,
 	ConcurrencyPolicySkipIfActive,
@@ -319,6 +333,7 @@ var inboxKindValues = []InboxKind{
 	InboxKindBudgetAlert,
 	InboxKindLoopBreaker,
 	InboxKindFiresWait,
+	InboxKindWorkingCopy,
 }
 
 // Values lists every InboxKind, in the order of the constants.
@@ -329,6 +344,21 @@ func (v InboxKind) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 
 // UnmarshalGQL reads the value, or says which values there are.
 func (v *InboxKind) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, inboxKindValues) }
+
+var linkKindValues = []LinkKind{
+	LinkKindPullRequest,
+	LinkKindPreview,
+	LinkKindOther,
+}
+
+// Values lists every LinkKind, in the order of the constants.
+func (LinkKind) Values() []string { return enumValues(linkKindValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v LinkKind) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *LinkKind) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, linkKindValues) }
 
 var logStreamValues = []LogStream{
 	LogStreamStdout,

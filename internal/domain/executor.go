@@ -30,6 +30,7 @@ type CommandSpec struct {
 	Preset           string        `json:"preset,omitempty"` // known agent command line, e.g. claude
 	Argv             []string      `json:"argv"`             // program and arguments; no shell
 	WorkingDirectory string        `json:"working_directory,omitempty"`
+	Checkout         *CheckoutSpec `json:"checkout,omitempty"` // instead of a working directory
 	Environment      []SealedValue `json:"environment,omitempty"`
 	Timeout          time.Duration `json:"timeout"` // the process group gets TERM after this long
 	Grace            time.Duration `json:"grace"`   // and KILL after this much longer
@@ -39,6 +40,7 @@ type CommandSpec struct {
 type ACPSpec struct {
 	Argv             []string            `json:"argv"`
 	WorkingDirectory string              `json:"working_directory"`
+	Checkout         *CheckoutSpec       `json:"checkout,omitempty"` // instead of a working directory
 	Environment      []SealedValue       `json:"environment,omitempty"`
 	Timeout          time.Duration       `json:"timeout"`
 	Permissions      AcpPermissionPolicy `json:"permissions"`
@@ -57,9 +59,10 @@ type HTTPSpec struct {
 
 // PullSpec is a queue that workers on other machines take runs from.
 type PullSpec struct {
-	Command *CommandSpec  `json:"command,omitempty"` // what the worker runs; nil: its own
-	Queue   string        `json:"queue"`
-	Lease   time.Duration `json:"lease"`
+	Command  *CommandSpec  `json:"command,omitempty"`  // what the worker runs; nil: its own
+	Checkout *CheckoutSpec `json:"checkout,omitempty"` // for the worker's own command
+	Queue    string        `json:"queue"`
+	Lease    time.Duration `json:"lease"`
 }
 
 // EchoSpec answers with its prompt, for a first try and for tests.

@@ -54,7 +54,9 @@ func (c *Command) run(ctx context.Context, req Request, sink Sink) (Result, *Fai
 		return Result{ExitCode: -1}, failure
 	}
 	one := &oneAtATime{sink: sink}
-	req.log = newLogBudget(req)
+	if req.log == nil {
+		req.log = newLogBudget(req)
+	}
 	result, failure := c.launch(ctx, req, one, d)
 	if failure == nil || ctx.Err() != nil || !d.resumeFailed(req, failure) {
 		return result, failure

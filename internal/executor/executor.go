@@ -61,6 +61,8 @@ type Sink interface {
 	// Session is called when the attempt's session is known, and again when the agent names another one. Its error does
 	// not end the attempt (SPEC S7.8); it is kept in Result.SessionError.
 	Session(id string) error
+	// WorkingCopy is called before an attempt begins in its working copy, and when it has ended there. Its error does not end the attempt.
+	WorkingCopy(w domain.WorkingCopy) error
 	// Line is one line of output: masked, valid UTF-8 without NUL, at most 8 KiB.
 	Line(stream domain.LogStream, text string)
 	// Progress is one step of the agent's work, for those who read it by program: masked, and small. Its lines tell it, too.
@@ -148,7 +150,14 @@ func (r Registry) Run(ctx context.Context, req Request, sink Sink) (Result, erro
 	if err != nil {
 		return Result{ExitCode: -1}, err
 	}
-	return executor.Run(ctx, req, sink)
+	command, here := r[domain.ExecutorCommand].(*Command)
+	if req.Spec.Checkout() == nil || req.Test {
+		return executor.Run(ctx, req, sink)
+	}
+	if !here {
+		return Result{ExitCode: -1}, permanentLaunch("the executor has a checkout, and this process makes no working copies: let the process that runs the agents run it")
+	}
+	return command.inWorkingCopy(ctx, req, sink, executor)
 }
 
 // fullPrompt is the prompt for a session that knows nothing.

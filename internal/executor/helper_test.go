@@ -26,6 +26,10 @@ const leaseVariable = "EXECUTOR_TEST_LEASE"
 
 func TestMain(m *testing.M) {
 	forkchain.Enter()
+	if plan := os.Getenv(copiesVariable); plan != "" {
+		serveCopies(plan)
+		return
+	}
 	if script := os.Getenv(serverVariable); script != "" {
 		serve(script)
 		return
@@ -55,6 +59,7 @@ type recorder struct {
 	sessions  []string
 	lines     []string // "STDOUT text"
 	steps     []map[string]any
+	copies    []domain.WorkingCopy
 	onProcess func(ProcessGroup) error
 	onLine    func(text string)
 	onSession func()
@@ -73,6 +78,13 @@ func (r *recorder) Session(id string) error {
 	if r.onSession != nil {
 		r.onSession()
 	}
+	return nil
+}
+
+func (r *recorder) WorkingCopy(w domain.WorkingCopy) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.copies = append(r.copies, w)
 	return nil
 }
 

@@ -48,6 +48,7 @@ type launcher struct {
 	options  Options
 	spawner  spawner
 	watchdog watchdog
+	copies   keyed // working copies that somebody is at, and their repositories
 
 	mu     sync.Mutex
 	closed bool

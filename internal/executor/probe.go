@@ -103,10 +103,12 @@ func (p *probe) program(ctx context.Context, argv []string, folder string) {
 		p.folder = where
 	}
 	p.pass("program", l.program+" in "+where)
-	if folder != "" {
+	if spec := p.req.Spec.Checkout(); spec != nil {
+		p.checkout(ctx, command, o, spec)
+	} else if folder != "" {
 		p.workFolder(ctx, command, o, where)
 	}
-	if known != nil {
+	if known != nil && !p.failed {
 		p.version(ctx, command, *known, l)
 		p.login(ctx, command, *known, l)
 	}
@@ -201,15 +203,14 @@ func (p *probe) answer(ctx context.Context) {
 	}
 	req := p.req
 	req.Test = true
-	if c := req.Spec.Command; c != nil && c.WorkingDirectory == "" {
+	if c, a := req.Spec.Command, req.Spec.ACP; c != nil && c.WorkingDirectory == "" || a != nil && a.WorkingDirectory == "" {
 		folder, remove, err := p.place()
 		if err != nil {
 			p.fail("answer", "there is no folder to ask the agent in: "+err.Error(), "see whether the temporary folder (TMPDIR) can be written")
 			return
 		}
 		defer remove()
-		here := *c
-		here.WorkingDirectory, req.Spec.Command = folder, &here
+		req = req.in(folder)
 	}
 	began, said := time.Now(), &listener{}
 	result, err := executor.Run(ctx, req, said)
@@ -267,6 +268,9 @@ func (l *listener) Process(ProcessGroup) error { return nil }
 
 // Session takes note of nothing.
 func (l *listener) Session(string) error { return nil }
+
+// WorkingCopy takes note of nothing.
+func (l *listener) WorkingCopy(domain.WorkingCopy) error { return nil }
 
 // Progress takes note of nothing.
 func (l *listener) Progress(map[string]any) {}

@@ -28,6 +28,13 @@ func (s *oneAtATime) Session(id string) error {
 	return s.sink.Session(id)
 }
 
+// WorkingCopy passes on.
+func (s *oneAtATime) WorkingCopy(w domain.WorkingCopy) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sink.WorkingCopy(w)
+}
+
 // Line passes on.
 func (s *oneAtATime) Line(stream domain.LogStream, text string) {
 	s.mu.Lock()

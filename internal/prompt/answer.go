@@ -19,6 +19,7 @@ var actionForms = []struct {
 	{domain.ActionCreateSubtask, `{"type":"create_subtask","title":"…","description":"…","assignee":"<agent id>","blocked_by":["<task id>"],"requires_approval":false}`,
 		`make a subtask; "#1" in blocked_by is the one that the first action of this list makes`},
 	{domain.ActionRequestApproval, `{"type":"request_approval","question":"…"}`, "ask for a decision; you are woken with it"},
+	{domain.ActionAddLink, `{"type":"add_link","kind":"PULL_REQUEST","url":"https://…","title":"…"}`, "show people something that you made elsewhere: a PULL_REQUEST, a PREVIEW or an OTHER"},
 	{domain.ActionDecideApproval, `{"type":"decide_approval","approval_id":"…","approved":true,"note":"…"}`, "decide an approval that waits for you"},
 	{domain.ActionSelfWake, `{"type":"self_wake","reason":"…"}`, "be woken again with that reason"},
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"rouse.dev/rouse/internal/auth"
@@ -50,11 +51,21 @@ type wireLease struct {
 		Timeout, Grace           string
 	}
 	Environment []executor.Variable
+	TaskID      xid.ID
+	Checkout    *struct {
+		Repository, Ref string
+		Per             domain.CheckoutPer
+		Setup           []string
+		Keep            string
+	}
 }
+
+// olderQuery is acquireQuery for a server that knows no working copies.
+var olderQuery = strings.Replace(acquireQuery, " taskId checkout { repository ref per setup keep }", "", 1)
 
 const acquireQuery = `mutation($input: AcquireRunInput!) { acquireRun(input: $input) { userErrors { code message } lease {
   run { id agent { id } } attempt leaseToken duration prompt resumeSessionId fullPrompt environment { name value }
-  command { preset argv workingDirectory timeout grace } } } }`
+  command { preset argv workingDirectory timeout grace } taskId checkout { repository ref per setup keep } } } }`
 
 // acquire waits for a run of the queue, for that time at most; nil when none came. A call without an answer is made
 // again under the same name, so that a run which its lost answer gave is not lost with it.
@@ -69,11 +80,20 @@ func (s *Store) acquire(ctx context.Context, patience time.Duration) (*lease, er
 		s.call = xid.New("acq")
 	}
 	input := map[string]any{"idempotencyKey": s.call, "workspaceId": s.workspace, "queue": s.queue, "waitUpTo": fmt.Sprintf("PT%dS", int(patience.Seconds()))}
-	if err := s.client.do(ctx, acquireLimit, acquireQuery, map[string]any{"input": input}, &out); err != nil {
+	query := acquireQuery
+	if s.older {
+		query = olderQuery
+	}
+	err := s.client.do(ctx, acquireLimit, query, map[string]any{"input": input}, &out)
+	if answer, refused := errors.AsType[*Refused](err); refused && !s.older && strings.Contains(answer.Message, `"checkout"`) || refused && !s.older && strings.Contains(answer.Message, `"taskId"`) {
+		s.older = true // nothing was taken: the call was not understood
+		err = s.client.do(ctx, acquireLimit, olderQuery, map[string]any{"input": input}, &out)
+	}
+	if err != nil {
 		return nil, err
 	}
 	s.call = ""
-	err := out.AcquireRun.UserErrors.err()
+	err = out.AcquireRun.UserErrors.err()
 	if errors.Is(err, store.ErrFenced) {
 		return nil, nil // what the lost answer gave is over, and the server tries it again: nothing was launched here
 	}
@@ -92,7 +112,7 @@ func (s *Store) take(w *wireLease) (*lease, error) {
 	}
 	a := store.Attempt{RunID: w.Run.ID, Number: w.Attempt, Owner: s.self}
 	l.claimed = store.Claimed{Attempt: a, WorkspaceID: s.workspace, AgentID: w.Run.Agent.ID, Lease: period}
-	l.launch = &store.Launch{Attempt: a, WorkspaceID: s.workspace, AgentID: w.Run.Agent.ID, Prompt: w.Prompt, ResumeSessionID: w.ResumeSessionID, FullPrompt: w.FullPrompt}
+	l.launch = &store.Launch{Attempt: a, WorkspaceID: s.workspace, AgentID: w.Run.Agent.ID, TaskID: w.TaskID, Prompt: w.Prompt, ResumeSessionID: w.ResumeSessionID, FullPrompt: w.FullPrompt}
 	for i := range l.environment {
 		switch v := &l.environment[i]; v.Name {
 		case "ROUSE_API_URL":
@@ -114,16 +134,33 @@ func (s *Store) take(w *wireLease) (*lease, error) {
 
 // specOf is what to run: what the lease says, else the worker's own.
 func (s *Store) specOf(w *wireLease) (domain.ExecutorSpec, error) {
-	if w.Command == nil {
-		return domain.ExecutorSpec{Command: s.command}, nil
+	checkout, err := checkoutOf(w)
+	if err != nil {
+		return domain.ExecutorSpec{}, err
 	}
-	c := &domain.CommandSpec{Preset: w.Command.Preset, Argv: w.Command.Argv, WorkingDirectory: w.Command.WorkingDirectory}
-	var err error
+	if w.Command == nil {
+		own := s.command
+		if own != nil && checkout != nil {
+			own = new(*own)
+			own.Checkout = checkout
+		}
+		return domain.ExecutorSpec{Command: own}, nil
+	}
+	c := &domain.CommandSpec{Checkout: checkout, Preset: w.Command.Preset, Argv: w.Command.Argv, WorkingDirectory: w.Command.WorkingDirectory}
 	if c.Timeout, err = parseDuration(w.Command.Timeout); err != nil {
 		return domain.ExecutorSpec{}, err
 	}
 	c.Grace, err = parseDuration(w.Command.Grace)
 	return domain.ExecutorSpec{Command: c}, err
+}
+
+// checkoutOf is what a lease says of a working copy; nil: the run has none.
+func checkoutOf(w *wireLease) (*domain.CheckoutSpec, error) {
+	if w.Checkout == nil {
+		return nil, nil
+	}
+	keep, err := parseDuration(w.Checkout.Keep)
+	return &domain.CheckoutSpec{Repository: w.Checkout.Repository, Ref: w.Checkout.Ref, Per: w.Checkout.Per, Setup: w.Checkout.Setup, Keep: keep}, err
 }
 
 // errNoCommand ends a run for which nobody said what to run.

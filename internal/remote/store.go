@@ -35,6 +35,8 @@ type Store struct {
 	mu   sync.Mutex
 	held map[store.Attempt]*lease
 
+	older bool // the server knows no working copies; only the loop uses it
+
 	call xid.ID // names the call for a run that was not answered yet; only the loop uses it
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -25,7 +26,8 @@ type Options struct {
 	Slots     int           // runs at once
 	Dir       string        // where it remembers what runs, for itself alone
 	Executor  worker.Executor
-	Ready     func() // called once the server has answered the first wish for a run; nil: nobody wants to know
+	Copies    CopySweeper // of this machine; nil: it makes no working copies
+	Ready     func()      // called once the server has answered the first wish for a run; nil: nobody wants to know
 	Log       *slog.Logger
 }
 
@@ -37,10 +39,11 @@ const (
 
 // Worker takes runs until it is stopped.
 type Worker struct {
-	store *Store
-	pool  *worker.Pool
-	ready func()
-	log   *slog.Logger
+	store  *Store
+	pool   *worker.Pool
+	copies CopySweeper
+	ready  func()
+	log    *slog.Logger
 }
 
 // New makes a worker. It asks the server for the workspace, which shows whether the server is there and accepts the
@@ -59,7 +62,7 @@ func New(ctx context.Context, o Options) (*Worker, error) {
 		s.command = &domain.CommandSpec{Argv: o.Command, Timeout: o.Timeout, Grace: 10 * time.Second}
 	}
 	pool := worker.New(worker.Options{Store: s, Executor: o.Executor, Slots: o.Slots, Lease: domain.MinPullLease, Prepare: s.Prepare, Log: o.Log})
-	return &Worker{store: s, pool: pool, ready: o.Ready, log: o.Log}, nil
+	return &Worker{store: s, pool: pool, copies: o.Copies, ready: o.Ready, log: o.Log}, nil
 }
 
 // Run takes runs as long as there is a free slot, until ctx ends. A server that is away is asked again. It fails when
@@ -70,6 +73,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer cancel(nil)
 	tell := func(err error) { cancel(err) }
 	w.store.client.ended.Store(&tell) // a heartbeat may hear it first
+	var sweeps sync.WaitGroup
+	sweeps.Go(func() { w.sweepCopies(ctx) })
+	defer sweeps.Wait()
+	defer cancel(nil)
 	err := w.take(ctx)
 	if cause := context.Cause(ctx); err == nil && errors.Is(cause, ErrTokenEnded) {
 		err = cause

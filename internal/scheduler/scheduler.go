@@ -30,14 +30,21 @@ const (
 	recoveryBeat = 30 * time.Second
 	pruneBeat    = 10 * time.Minute
 	tallyBeat    = 15 * time.Second
+	copiesBeat   = time.Minute
 )
 
-// Options are what the loops need. All fields but Log are required.
+// CopySweeper removes the working copies of this machine that nobody needs any more.
+type CopySweeper interface {
+	SweepCopies(ctx context.Context) error
+}
+
+// Options are what the loops need. All fields but Copies and Log are required.
 type Options struct {
 	Store    Store
 	Worker   Worker
 	Queue    QueueWatcher
 	Groups   GroupEnder
+	Copies   CopySweeper // nil: this process makes none
 	Counters *metrics.Counters
 	Owner    store.Owner      // this process, as ThisProcess describes it
 	Lease    time.Duration    // of the attempts that this process claims
@@ -71,6 +78,11 @@ func New(o Options) *Scheduler {
 	b, v, p := &budgetSweep{store: o.Store, log: o.Log}, &recovery{store: o.Store, log: o.Log}, &pruner{store: o.Store, keep: o.Keep, log: o.Log}
 	s.loops = []*loop{s.dispatch, newLoop("cron", cronBeat, c.runOnce), newLoop("rescue", rescueBeat, r.runOnce), newLoop("repair", repairBeat, f.runOnce),
 		newLoop("budget", budgetBeat, b.runOnce), newLoop("recovery", recoveryBeat, v.runOnce), newLoop("retention", pruneBeat, p.runOnce), newLoop("tally", tallyBeat, (&tallier{store: o.Store}).runOnce), newLoop("presence", domain.SchedulerBeat, presence(o.Store))}
+	if o.Copies != nil {
+		s.loops = append(s.loops, newLoop("copies", copiesBeat, func(ctx context.Context, _ <-chan struct{}) (time.Duration, error) {
+			return 0, o.Copies.SweepCopies(ctx)
+		}))
+	}
 	return s
 }
 

@@ -22,6 +22,7 @@ type witness struct {
 func (w *witness) Process(g executor.ProcessGroup) error { w.group = g; return nil }
 func (w *witness) Session(string) error                  { return nil }
 func (w *witness) Progress(map[string]any)               {}
+func (w *witness) WorkingCopy(domain.WorkingCopy) error  { return nil }
 func (w *witness) Line(domain.LogStream, string)         { close(w.works) }
 
 // TestTheServerOfACopyLeavesTheAgentsOfTheOriginalAlone: its rows say the same as those of the database it was copied from.

@@ -64,7 +64,7 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 		}
 	}
 	w, err := remote.New(ctx, remote.Options{Client: client, Workspace: o.Workspace, Queue: o.Queue, Command: o.Command, Timeout: o.Timeout,
-		Slots: o.Slots, Dir: filepath.Join(o.Dir, "live"), Executor: executor.NewRegistry(command, nil), Log: o.Log,
+		Slots: o.Slots, Dir: filepath.Join(o.Dir, "live"), Executor: executor.NewRegistry(command, nil), Copies: command, Log: o.Log,
 		Ready: func() {
 			o.Log.Info("worker ready", "server", o.Server, "queue", o.Queue, "workers", o.Slots, "agents_run_as", agents.String())
 		}})

@@ -241,7 +241,7 @@ func (s *Server) startLoops(ctx context.Context) error {
 		Slots: c.Workers, Lease: c.Lease, APIURL: s.front.url() + graphqlPath, Log: s.log,
 	})
 	s.loops = scheduler.New(scheduler.Options{
-		Store: s.store.Records, Worker: s.pool, Queue: s.hub, Groups: leftovers{s.identity}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
+		Store: s.store.Records, Worker: s.pool, Queue: s.hub, Groups: leftovers{s.identity}, Copies: copies{s.command, s.store.Attempts}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
 	})
 	if s.options.Standby {
 		s.log.Warn("on standby: no schedule fires, no run is started, and none of another process is ended; start without --standby when all is as it should be")

@@ -151,6 +151,9 @@ func (t *tx) act(ctx context.Context, f *followUp, a domain.Action, n int) (xid.
 	if a.Type == domain.ActionDecideApproval {
 		return t.decideByAction(ctx, f, a)
 	}
+	if a.Type == domain.ActionAddLink {
+		return t.addLink(ctx, f.run, a)
+	}
 	r, err := taskOf(f.tasks, f.run.workspaceID, f.run.taskID)
 	if err != nil {
 		return "", err

@@ -74,6 +74,8 @@ d1 AS (DELETE FROM run_log_pieces WHERE run_id IN (SELECT id FROM gone) RETURNIN
 d2 AS (DELETE FROM run_events WHERE run_id IN (SELECT id FROM gone) RETURNING 1),
 d3 AS (DELETE FROM run_contents WHERE run_id IN (SELECT id FROM gone) RETURNING 1),
 d4 AS (DELETE FROM run_attempts WHERE run_id IN (SELECT id FROM gone) RETURNING 1),
+d7 AS (DELETE FROM run_working_copies WHERE run_id IN (SELECT id FROM gone) RETURNING 1),
+d8 AS (DELETE FROM links WHERE run_id IN (SELECT id FROM gone) RETURNING 1),
 d5 AS (DELETE FROM wakeup_requests WHERE run_id IN (SELECT id FROM gone) AND finished_at IS NOT NULL RETURNING 1),
 d6 AS (
   UPDATE wakeup_requests
@@ -92,7 +94,11 @@ FROM (
   UNION ALL
   SELECT 1 FROM d5
   UNION ALL
-  SELECT 1 FROM d6) rest`
+  SELECT 1 FROM d6
+  UNION ALL
+  SELECT 1 FROM d7
+  UNION ALL
+  SELECT 1 FROM d8) rest`
 	n, err := pgtx.QueryOne[int](ctx, t, query, runID)
 	return Repairs{Orphans: n}, err
 }

@@ -62,6 +62,8 @@ d1 AS (DELETE FROM run_log_pieces WHERE run_id IN (SELECT id FROM old)),
 d2 AS (DELETE FROM run_events WHERE run_id IN (SELECT id FROM old)),
 d3 AS (DELETE FROM run_contents WHERE run_id IN (SELECT id FROM old)),
 d4 AS (DELETE FROM run_attempts WHERE run_id IN (SELECT id FROM old)),
+d7 AS (DELETE FROM run_working_copies WHERE run_id IN (SELECT id FROM old)),
+d8 AS (DELETE FROM links WHERE run_id IN (SELECT id FROM old)),
 d5 AS (DELETE FROM budget_holds WHERE run_id IN (SELECT id FROM old)),
 d6 AS (DELETE FROM wakeup_requests WHERE run_id IN (SELECT id FROM old) AND finished_at IS NOT NULL)
 DELETE FROM runs WHERE id IN (SELECT id FROM old)`,

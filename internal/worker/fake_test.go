@@ -141,6 +141,13 @@ func (s *fakeStore) RecordSession(_ context.Context, a store.Attempt, id string)
 	return err
 }
 
+func (s *fakeStore) RecordWorkingCopy(_ context.Context, a store.Attempt, _ domain.WorkingCopy) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.enter("RecordWorkingCopy", a)
+	return err
+}
+
 func (s *fakeStore) SessionNotStored(xid.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

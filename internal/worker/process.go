@@ -147,6 +147,17 @@ func (s *sink) Session(id string) error {
 	return err
 }
 
+// WorkingCopy records it in one try, as Session does. An attempt that was ended has left it all the same.
+func (s *sink) WorkingCopy(w domain.WorkingCopy) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.attempt.ctx), tryLimit)
+	defer cancel()
+	err := s.pool.options.Store.RecordWorkingCopy(ctx, s.attempt.Attempt, w)
+	if err != nil {
+		s.pool.log.Warn("a working copy could not be recorded", s.attempt.keys(), "path", w.Path, "error", err)
+	}
+	return err
+}
+
 // Line passes on one line.
 func (s *sink) Line(stream domain.LogStream, text string) { s.lines.Line(stream, text) }
 

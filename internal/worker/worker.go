@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/executor"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
@@ -22,6 +23,7 @@ type Store interface {
 	Start(ctx context.Context, a store.Attempt) (*store.Launch, error)
 	RecordProcess(ctx context.Context, a store.Attempt, g store.ProcessGroup) error
 	RecordSession(ctx context.Context, a store.Attempt, sessionID string) error
+	RecordWorkingCopy(ctx context.Context, a store.Attempt, w domain.WorkingCopy) error
 	SessionNotStored(workspaceID xid.ID)
 	AppendLog(ctx context.Context, a store.Attempt, lines []store.LogLine) error
 	Progress(ctx context.Context, a store.Attempt, steps ...map[string]any) error

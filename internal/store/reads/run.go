@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/runcontent"
+	"rouse.dev/rouse/ent/runworkingcopy"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
@@ -164,6 +166,20 @@ ORDER BY l.attempt DESC, l.last_seq DESC, l.seq DESC LIMIT 1`
 		return LogPosition{}, pgtx.Wrap("find the log lines before an event", err)
 	}
 	return lines[0], nil
+}
+
+// RunWorkingCopies reads what several runs left in their working copies, in one query and without the diffs.
+func (s *Reads) RunWorkingCopies(ctx context.Context, runIDs []xid.ID) (map[xid.ID]*ent.RunWorkingCopy, error) {
+	columns := slices.DeleteFunc(slices.Clone(runworkingcopy.Columns), func(c string) bool { return c == runworkingcopy.FieldDiff })
+	found, err := s.client.RunWorkingCopy.Query().Where(runworkingcopy.RunIDIn(runIDs...)).Select(columns...).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the runs' working copies: %w", err)
+	}
+	byRun := make(map[xid.ID]*ent.RunWorkingCopy, len(found))
+	for _, c := range found {
+		byRun[c.RunID] = c
+	}
+	return byRun, nil
 }
 
 // RunContents reads the long texts of several runs in one query; runs that never started have none.
