@@ -37,7 +37,7 @@ run: ## start rouse and its own database on http://127.0.0.1:8080 (ARGS="--addr 
 	@tools/run.sh $(GO) $(ARGS)
 
 .PHONY: test
-test: test-rules test-race ## all tests: rules first, in seconds, then the rest on real PostgreSQL
+test: test-rules test-race test-sequences ## all tests: rules first, in seconds, then the rest on real PostgreSQL
 
 .PHONY: test-rules
 test-rules: ## tests that need no database
@@ -52,6 +52,11 @@ test-race: ## the other tests, with the race detector, on a database the tests s
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector (apt-get install gcc libc6-dev brings it)" >&2
 	@echo 'testing $(words $(OTHERS)) packages; the first build takes minutes, cmd/rouse is the longest'
 	@GORACE="$(RACE_OPTIONS) $$GORACE" $(GO) test -json -p $(PACKAGES_AT_A_TIME) -timeout $(TIMEOUT) $(VET) $(RACE) $(OTHERS) | awk -v total=$(words $(OTHERS)) -f tools/progress.awk
+
+.PHONY: test-sequences
+test-sequences: ## what the race detector watches a sample of: the queue against its model, one step after the other
+	@tools/ensure-postgres.sh test
+	$(GO) test $(VET) -timeout $(TIMEOUT) -run Agree ./internal/modeltest
 
 .PHONY: criteria
 criteria: ## print each acceptance criterion of the loop's liveness with its tests; fail on one without
@@ -73,6 +78,7 @@ mutants-changed: ## the same for a sample of the lines changed since a commit, f
 test-model: ## the queue against its model, the full form: 2,000 sequences of 50 steps one by one, as many at once, and 1,000 of each about tasks and money
 	@tools/ensure-postgres.sh test
 	ROUSE_MODEL_FULL=1 $(GO) test -count=1 -timeout 60m -v ./internal/modeltest
+	ROUSE_MODEL_FULL=1 $(GO) test -count=1 -v -run '^TestWaitingTellsTheTruth$$' ./internal/store
 
 .PHONY: test-agents
 test-agents: ## today's agent programs from npm, against a model that does what the prompt says (Node 22, 1.3 GB, minutes)

@@ -240,7 +240,7 @@ LIMIT 1`
 	var wg sync.WaitGroup
 	looks := 0
 	wg.Go(func() {
-		again := time.NewTicker(20 * time.Millisecond)
+		again := time.NewTicker(50 * time.Millisecond)
 		defer again.Stop()
 		for {
 			select {

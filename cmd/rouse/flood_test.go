@@ -200,19 +200,8 @@ const floodSeconds = 6
 // startFlood floods a program from an account that owns nothing here, when the tests run as root. It ends by itself, or by end.
 func startFlood(t testing.TB, p *program, seconds int, env ...string) (done <-chan string, end func()) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := pgtest.Folder(t)
-	file := filepath.Join(dir, "flood")
-	text, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, text, 0o755); err != nil { // where that account may run it
-		t.Fatal(err)
-	}
+	file := filepath.Join(pgtest.Folder(t), "flood")
+	showSelf(t, file)
 	cmd := exec.Command(file)
 	cmd.Env = append(env, "ROUSE_TEST_FLOOD_KIND="+os.Getenv("ROUSE_TEST_FLOOD_KIND"), fmt.Sprintf("%s=%s %d", floodVariable, hostOf(t, p.url), seconds))
 	cmd.Dir = "/"

@@ -56,7 +56,7 @@ func (w workshop) desk() string {
 cat >"$ROUSE_RUN_ID.prompt"
 echo "$ROUSE_WAKE_REASON $ROUSE_TASK_ID $ROUSE_RUN_ID $ROUSE_WAKE_PAYLOAD_JSON" >>"$ROUSE_AGENT_ID.woken"
 echo "$ROUSE_RUN_TOKEN" >"$ROUSE_AGENT_ID.token"
-until [ ! -e "$ROUSE_AGENT_ID.hold" ]; do sleep 0.02; done
+until [ ! -e "$ROUSE_AGENT_ID.hold" ]; do sleep 0.1; done
 [ -e "$ROUSE_AGENT_ID.fail" ] && exit 3
 if [ -e "$ROUSE_AGENT_ID.result" ]; then cat "$ROUSE_AGENT_ID.result"; else echo '{"summary": "done"}'; fi`, w.dir)
 }

@@ -402,13 +402,12 @@ func eventually(t testing.TB, what string, limit time.Duration, condition func()
 	t.Helper()
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for !condition() {
+	const soonest, latest = 10 * time.Millisecond, 160 * time.Millisecond
+	for pause := soonest; !condition(); pause = min(2*pause, latest) { // each look is a request, which costs more than the wait
 		select {
 		case <-deadline.C:
 			t.Fatalf("waited %v in vain: %s", limit, what)
-		case <-look.C:
+		case <-time.After(pause):
 		}
 	}
 }

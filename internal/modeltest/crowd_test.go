@@ -21,7 +21,7 @@ func TestSequencesAtOnceKeepTheLaws(t *testing.T) {
 	t.Parallel()
 	first := seed(t)
 	p := newProgram(t, connections)
-	for i := uint64(0); i < uint64(sequences()) && !t.Failed(); i += connections {
+	for i := uint64(0); i < uint64(sequencesAtOnce()) && !t.Failed(); i += connections {
 		c := &crowd{seed: first + i}
 		if err := c.run(t.Context(), p); err != nil {
 			t.Errorf("%s=%d (and the %d after it): %v", seedVariable, c.seed, connections-1, err)
@@ -93,14 +93,8 @@ func (c *crowd) drain(ctx context.Context, players []*player) error {
 				return err
 			}
 		}
-		for i, agent := range c.agents {
-			_, err := c.Route(ctx, agent)
-			if err := errors.Join(err, c.cool(ctx, i)); err != nil {
-				return err
-			}
-		}
-		const pass = `UPDATE runs SET parked_until = clock_timestamp() - interval '1 second' WHERE workspace_id = $1 AND status = 'QUEUED' AND parked_until IS NOT NULL`
-		if err := c.sql(ctx, pass, c.workspace); err != nil {
+		_, err := c.Route(ctx, c.agents...)
+		if err := errors.Join(err, c.coolAll(ctx), c.passAll(ctx)); err != nil {
 			return err
 		}
 		claimed, err := c.Claim(ctx, players[0].owner, 16, lease)

@@ -17,6 +17,9 @@ const (
 	// The full form, `make test-model`, takes minutes; the other one is part of every test run.
 	sequencesFull, sequencesShort = 2000, 160
 	officeFull, officeShort       = 1000, 72 // they compare more, and take longer
+	// A sequence does one thing after the other, so the race detector finds little, and makes it three times as expensive. It
+	// watches a few of them, and all those that meet; the others are tested without it (make test-sequences).
+	sequencesRaced, officeRaced = 16, 8
 )
 
 // fullVariable asks for the full form, seedVariable for a sequence that was seen before.
@@ -25,19 +28,22 @@ const (
 	seedVariable = "ROUSE_MODEL_SEED"
 )
 
-func sequences() int {
-	if os.Getenv(fullVariable) != "" {
-		return sequencesFull
-	}
-	return sequencesShort
-}
+// sequences is how many are compared with the model one step after the other, officeSequences how many of those about tasks and money.
+func sequences() int       { return howMany(sequencesFull, sequencesShort, sequencesRaced) }
+func officeSequences() int { return howMany(officeFull, officeShort, officeRaced) }
 
-// officeSequences is how many sequences are about tasks and money.
-func officeSequences() int {
-	if os.Getenv(fullVariable) != "" {
-		return officeFull
+// sequencesAtOnce is how many meet, officeAtOnce how many of those about tasks and money: as many under the race detector.
+func sequencesAtOnce() int { return howMany(sequencesFull, sequencesShort, sequencesShort) }
+func officeAtOnce() int    { return howMany(officeFull, officeShort, officeShort) }
+
+func howMany(full, short, watched int) int {
+	switch {
+	case os.Getenv(fullVariable) != "":
+		return full
+	case raced:
+		return watched
 	}
-	return officeShort
+	return short
 }
 
 // seed is where the test's random numbers begin. Sequence n uses seed + n: with the seed that a failure printed, the

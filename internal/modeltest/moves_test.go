@@ -84,11 +84,9 @@ func (q *sequence) claim(ctx context.Context, most int) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("claimed %d runs, the model %d", len(got), len(want))
 	}
-	_, runs, err := q.state(ctx)
-	if err != nil {
+	if err := q.nameRuns(ctx); err != nil {
 		return err
 	}
-	q.runs = runs
 	for i, c := range got {
 		if c.RunID != q.id(want[i]) || c.Number != want[i].Attempt {
 			return fmt.Errorf("place %d of the claim has attempt %d of %s, want attempt %d of %s", i+1, c.Number, c.RunID, want[i].Attempt, q.id(want[i]))
@@ -106,6 +104,14 @@ func (q *sequence) acquireAny(ctx context.Context) (bool, error) {
 	return true, err
 }
 
+// nameRuns reads the ids of the model's runs, unless all are known.
+func (q *sequence) nameRuns(ctx context.Context) (err error) {
+	if len(q.runs) != len(q.model.Runs) {
+		_, q.runs, err = q.state(ctx)
+	}
+	return err
+}
+
 // acquire compares what a worker is given; false when it is nothing.
 func (q *sequence) acquire(ctx context.Context) (bool, error) {
 	q.note("acquire")
@@ -114,7 +120,7 @@ func (q *sequence) acquire(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if _, q.runs, err = q.state(ctx); err != nil {
+	if err := q.nameRuns(ctx); err != nil {
 		return false, err
 	}
 	switch {

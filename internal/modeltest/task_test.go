@@ -21,7 +21,7 @@ func TestTasksAtOnceKeepTheLaws(t *testing.T) {
 	t.Parallel()
 	first := seed(t)
 	p := newProgram(t, connections)
-	for i := uint64(0); i < uint64(officeSequences()) && !t.Failed(); i += connections {
+	for i := uint64(0); i < uint64(officeAtOnce()) && !t.Failed(); i += connections {
 		c := &office{crowd: crowd{seed: first + i}}
 		if err := c.run(t.Context(), p); err != nil {
 			t.Errorf("%s=%d (and the %d after it): %v", seedVariable, c.seed, connections-1, err)

@@ -221,6 +221,17 @@ func (w *place) cool(ctx context.Context, agent int) error {
 	return w.sql(ctx, `UPDATE agent_lanes SET eligible_at = clock_timestamp() - interval '1 second' WHERE agent_id = $1`, w.agents[agent])
 }
 
+// coolAll ends all cooldowns.
+func (w *place) coolAll(ctx context.Context) error {
+	return w.sql(ctx, `UPDATE agent_lanes SET eligible_at = clock_timestamp() - interval '1 second' WHERE workspace_id = $1`, w.workspace)
+}
+
+// passAll lets the time pass that queued runs wait for.
+func (w *place) passAll(ctx context.Context) error {
+	return w.sql(ctx, `
+UPDATE runs SET parked_until = clock_timestamp() - interval '1 second' WHERE workspace_id = $1 AND status = 'QUEUED' AND parked_until IS NOT NULL`, w.workspace)
+}
+
 func (w *place) pass(ctx context.Context, run xid.ID) error {
 	return w.sql(ctx, `
 UPDATE runs SET parked_until = clock_timestamp() - interval '1 second' WHERE id = $1 AND status = 'QUEUED' AND parked_until IS NOT NULL`, run)

@@ -38,7 +38,6 @@ const joinTries = 100
 func folderPath() string {
 	base := os.TempDir()
 	var stat syscall.Statfs_t
-	const memory = "/dev/shm"
 	if err := syscall.Statfs(memory, &stat); err == nil && stat.Bavail*uint64(stat.Bsize) > memoryNeeded {
 		base = memory
 	}

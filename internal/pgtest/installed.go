@@ -33,7 +33,7 @@ func Installed(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("make a private cluster for the tests: %v", err)
 	}
-	to := Folder(t)
+	to := folderIn(t, inMemory())
 	if err := os.Mkdir(filepath.Join(to, clusterName), 0o711); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func install() (string, error) {
 func makeInstallation() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	dir, err := os.MkdirTemp("", "rouse-installation-")
+	dir, err := os.MkdirTemp(inMemory(), "rouse-installation-")
 	if err != nil {
 		return "", err
 	}

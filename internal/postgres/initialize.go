@@ -58,7 +58,7 @@ func (c *Cluster) initdb(ctx context.Context, dir string) error {
 	// gains.
 	args := []string{"-D", dir, "-U", role, "-A", "peer", "-E", "UTF8", "--locale=" + locale, "--lc-collate=C", "--no-instructions"}
 	if c.options.Throwaway {
-		args = append(args, "--no-sync")
+		args = append(args, "--no-sync", "--wal-segsize=1") // tests copy clusters, with a segment of mostly zeros
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(c.binaries.Dir, "initdb"), args...)
 	c.child(cmd)

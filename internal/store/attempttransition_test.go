@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,42 +38,85 @@ func (w *world) transitions(n int, first ...transitionKind) (batch []*transition
 			x := &transition{Attempt: c.Attempt, kind: transitionKind(next % kinds), session: "said-" + string(c.RunID), success: Success{Summary: "done"},
 				failure: Failure{Code: domain.RunErrorCodeCrash, Message: "it broke"}}
 			next++
-			if x.kind != toStart {
-				w.start(c)
-			}
 			batch = append(batch, x)
 		}
 	}
+	w.startAll(batch)
 	return batch
+}
+
+// startAll starts those of a batch that are about to do something else, and records their sessions, together: one by one, sixty
+// take a second.
+func (w *world) startAll(batch []*transition) {
+	w.Helper()
+	var starts, sessions []*transition
+	for _, x := range batch {
+		if x.kind != toStart {
+			starts = append(starts, &transition{Attempt: x.Attempt, kind: toStart})
+			sessions = append(sessions, &transition{Attempt: x.Attempt, kind: toRecord, session: "session-" + string(x.RunID)})
+		}
+	}
+	w.ok(errors.Join(w.transitTogether(w.Context(), starts)...))
+	w.ok(errors.Join(w.transitTogether(w.Context(), sessions)...))
+	for _, x := range starts {
+		if x.launch == nil {
+			w.Fatal("the run was settled at its start")
+		}
+	}
 }
 
 // wantMade fails the test unless each transition was made once.
 func (w *world) wantMade(batch []*transition) {
 	w.Helper()
 	w.sound()
+	wants := map[transitionKind]string{
+		toStart:    "CLAIMED LAUNCHING {CLAIMED,LAUNCHED} 1",
+		toRecord:   "CLAIMED RUNNING {CLAIMED,LAUNCHED,SESSION_RECORDED,SESSION_RECORDED} 1",
+		toFinish:   "FINISHED SUCCEEDED {CLAIMED,LAUNCHED,SESSION_RECORDED,FINISHED} 1",
+		toFail:     "QUEUED FAILED {CLAIMED,LAUNCHED,SESSION_RECORDED,RETRY_SCHEDULED} 1",
+		toCancel:   "CANCELLED CANCELLED {CLAIMED,LAUNCHED,SESSION_RECORDED,CANCELLED} 1",
+		toHandBack: "QUEUED INTERRUPTED {CLAIMED,LAUNCHED,SESSION_RECORDED,RECOVERED} 1",
+	}
+	rows := w.madeRows(batch)
 	for _, x := range batch {
-		want := map[transitionKind]string{
-			toStart:    "CLAIMED LAUNCHING {CLAIMED,LAUNCHED} 1",
-			toRecord:   "CLAIMED RUNNING {CLAIMED,LAUNCHED,SESSION_RECORDED,SESSION_RECORDED} 1",
-			toFinish:   "FINISHED SUCCEEDED {CLAIMED,LAUNCHED,SESSION_RECORDED,FINISHED} 1",
-			toFail:     "QUEUED FAILED {CLAIMED,LAUNCHED,SESSION_RECORDED,RETRY_SCHEDULED} 1",
-			toCancel:   "CANCELLED CANCELLED {CLAIMED,LAUNCHED,SESSION_RECORDED,CANCELLED} 1",
-			toHandBack: "QUEUED INTERRUPTED {CLAIMED,LAUNCHED,SESSION_RECORDED,RECOVERED} 1",
-		}[x.kind]
-		got := one[string](w, `
-SELECT concat_ws(' ', r.status, a.status, (SELECT array_agg(e.kind ORDER BY e.seq) FROM run_events e WHERE e.run_id = r.id),
-  (SELECT count(*) FROM wakeup_requests q WHERE q.run_id = r.id AND q.delivered_at IS NOT NULL AND (q.finished_at IS NULL) = (r.finished_at IS NULL)))
-FROM runs r JOIN run_attempts a ON a.run_id = r.id WHERE r.id = $1`, x.RunID)
-		if got != want {
-			w.Errorf("run %s: %s, want %s", x.RunID, got, want)
+		got := rows[x.RunID]
+		if want := wants[x.kind]; got.state != want {
+			w.Errorf("run %s: %s, want %s", x.RunID, got.state, want)
 		}
-		if x.kind == toStart && (x.launch == nil || x.launch.RunID != x.RunID || x.launch.Prompt != one[string](w, `SELECT assembled_prompt FROM run_contents WHERE run_id = $1`, x.RunID)) {
+		if x.kind == toStart && (x.launch == nil || x.launch.RunID != x.RunID || x.launch.Prompt != got.prompt) {
 			w.Errorf("run %s is given %+v", x.RunID, x.launch)
 		}
-		if session := one[*string](w, `SELECT session_id FROM runs WHERE id = $1`, x.RunID); x.kind == toRecord && (session == nil || *session != x.session) {
-			w.Errorf("run %s has the session %v", x.RunID, session)
+		if x.kind == toRecord && got.session != x.session {
+			w.Errorf("run %s has the session %q", x.RunID, got.session)
 		}
 	}
+}
+
+// madeRow is what the rows of a run say of its transitions.
+type madeRow struct {
+	run                    xid.ID
+	state, session, prompt string
+}
+
+func (w *world) madeRows(batch []*transition) map[xid.ID]madeRow {
+	w.Helper()
+	var runs []xid.ID
+	for _, x := range batch {
+		runs = append(runs, x.RunID)
+	}
+	list, err := pgtx.Collect(w.Context(), w.db, func(rows *sql.Rows) (m madeRow, err error) {
+		return m, rows.Scan(&m.run, &m.state, &m.session, &m.prompt)
+	}, `
+SELECT r.id, concat_ws(' ', r.status, a.status, (SELECT array_agg(e.kind ORDER BY e.seq) FROM run_events e WHERE e.run_id = r.id),
+  (SELECT count(*) FROM wakeup_requests q WHERE q.run_id = r.id AND q.delivered_at IS NOT NULL AND (q.finished_at IS NULL) = (r.finished_at IS NULL))),
+  coalesce(r.session_id, ''), coalesce((SELECT assembled_prompt FROM run_contents c WHERE c.run_id = r.id), '')
+FROM runs r JOIN run_attempts a ON a.run_id = r.id WHERE r.id = ANY($1)`, pgtx.IDs(runs))
+	w.ok(err)
+	made := map[xid.ID]madeRow{}
+	for _, m := range list {
+		made[m.run] = m
+	}
+	return made
 }
 
 // S7: what shares a transaction has the rows that it would have alone, in batches of any size.

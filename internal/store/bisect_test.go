@@ -109,10 +109,10 @@ func TestALaneThatCannotBeClaimedFromKeepsNoOther(t *testing.T) {
 			for i := range n {
 				bad = append(bad, w.agent(fmt.Sprint("bad", i)))
 				w.wake(bad[i])
-				w.refuse("UPDATE", "runs", fmt.Sprintf(`OLD.agent_id = '%s'`, bad[i]))
 			}
 			good := w.agent("good")
 			w.wake(good)
+			w.refuse("UPDATE", "runs", fmt.Sprintf(`OLD.agent_id <> '%s'`, good))
 			claimed, err := w.Claim(t.Context(), w.owner, 10, lease)
 			w.wantBlame(err, "claim lane", bad...)
 			if got := agentsOf(claimed); len(got) != 1 || got[0] != good {

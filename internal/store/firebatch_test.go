@@ -220,11 +220,10 @@ func (w *world) until(what string, is func() bool) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
-	look := time.NewTicker(2 * time.Millisecond)
-	defer look.Stop()
-	for !is() {
+	const soonest, latest = 2 * time.Millisecond, 32 * time.Millisecond
+	for pause := soonest; !is(); pause = min(2*pause, latest) { // each look is a statement
 		select {
-		case <-look.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
 			w.Fatalf("not within a minute: %s", what)
 		}

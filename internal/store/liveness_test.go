@@ -568,12 +568,12 @@ func TestLivenessDoesNotReadHistory(t *testing.T) {
 	p.exec(`SET session_replication_role = replica`)
 	p.exec(`INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class, status, outcome, session_id, requested_at, finished_at)
 SELECT 'run_old' || i, $1, $2, 'cau', 'taskless', 'USER', 'EVENT', 'FINISHED', 'processed', CASE WHEN i % 1000 > 0 THEN 's' END,
-  now() - interval '30 days' - i * interval '1 second', now() - interval '30 days' - i * interval '1 second' FROM generate_series(1, 100000) i`, p.workspace, agent)
+  now() - interval '30 days' - i * interval '1 second', now() - interval '30 days' - i * interval '1 second' FROM generate_series(1, 30000) i`, p.workspace, agent)
 	p.exec(`RESET session_replication_role`)
 	cold := pages()
 	p.sql(`ANALYZE`)
 	warm := pages()
-	t.Logf("pages with 100,000 old runs: never analysed %v, analysed %v", cold, warm)
+	t.Logf("pages with 30,000 old runs: never analysed %v, analysed %v", cold, warm)
 	for name := range cold {
 		if cold[name] > 100 || warm[name] > 100 {
 			t.Errorf("%s touches %d pages with a long history, %d once analysed", name, cold[name], warm[name])

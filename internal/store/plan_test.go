@@ -138,7 +138,7 @@ FROM generate_series($3::int, $4::int) i`, agent, p.workspace, from, n)
   ORDER BY requested_at, id LIMIT 1) WHERE agent_id = $1`, agent)
 }
 
-// TestAClaimTouchesNoMorePagesWhenTheQueueIsLong compares the pages that a claim touches at 100,000 queued runs with those
+// TestAClaimTouchesNoMorePagesWhenTheQueueIsLong compares the pages that a claim touches at 30,000 queued runs with those
 // at 1,000: with plans made on empty tables, and with plans made anew once the full tables are analysed.
 func TestAClaimTouchesNoMorePagesWhenTheQueueIsLong(t *testing.T) {
 	t.Parallel()
@@ -147,26 +147,26 @@ func TestAClaimTouchesNoMorePagesWhenTheQueueIsLong(t *testing.T) {
 VALUES ('run_parked', $1, $2, 'cau', 'task:parked', 'SELF', 'EVENT', 'QUEUED', 'BACKOFF', clock_timestamp() - interval '1 second')`, p.workspace, busy)
 	p.fill(busy, 1, 1000)
 	_, short := p.buffers(busy)
-	p.fill(busy, 1001, 100_000)
+	p.fill(busy, 1001, 30_000)
 	coldEach, cold := p.buffers(busy)
 	p.sql(`ANALYZE`)
 	fullEach, full := p.buffers(busy)
-	t.Logf("pages of a claim: %d at 1,000 runs; at 100,000 runs %d never analysed, %d analysed", short, cold, full)
+	t.Logf("pages of a claim: %d at 1,000 runs; at 30,000 runs %d never analysed, %d analysed", short, cold, full)
 	if cold > 2*short {
-		t.Errorf("never analysed: %d pages at 100,000 runs, %d at 1,000: %v", cold, short, coldEach)
+		t.Errorf("never analysed: %d pages at 30,000 runs, %d at 1,000: %v", cold, short, coldEach)
 	}
 	if full > 2*short {
-		t.Errorf("analysed: %d pages at 100,000 runs, %d at 1,000: %v", full, short, fullEach)
+		t.Errorf("analysed: %d pages at 30,000 runs, %d at 1,000: %v", full, short, fullEach)
 	}
 	begin := time.Now()
 	stats, err := p.QueueStats(t.Context(), p.workspace)
 	p.ok(err)
-	t.Logf("queue numbers at 100,000 queued: %v: %+v", time.Since(begin), stats)
+	t.Logf("queue numbers at 30,000 queued: %v: %+v", time.Since(begin), stats)
 	runs := must(p.world, first(pgtx.Collect(t.Context(), p.db, pgtx.ScanOne[xid.ID], `SELECT id FROM runs ORDER BY requested_at DESC LIMIT 100`)), nil)
 	begin = time.Now()
 	waiting, err := p.Waiting(t.Context(), runs, nil)
 	p.ok(err)
-	t.Logf("why the 100 newest of 100,000 wait: %v (%d answers)", time.Since(begin), len(waiting))
+	t.Logf("why the 100 newest of 30,000 wait: %v (%d answers)", time.Since(begin), len(waiting))
 }
 
 // TestAFullWorkspaceInFrontDelaysNobody is C309: ten thousand due lanes of a workspace at its ceiling, and ten thousand

@@ -10,6 +10,8 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/pgtest"
+	"rouse.dev/rouse/internal/postgres"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
@@ -281,9 +283,32 @@ func TestManyClaimersClaimEachRunOnce(t *testing.T) {
 	w.sound()
 }
 
+// newPatientWorld is a world whose transactions wait a minute for a lock, whatever they ask for: a test can hold one for as long as a
+// busy machine takes. Its sessions find a function before the real one, as they find a simulated clock.
+func newPatientWorld(t *testing.T) *world {
+	t.Helper()
+	made, url := pgtest.NewURL(t)
+	for _, query := range []string{
+		`CREATE SCHEMA patient`,
+		`CREATE FUNCTION patient.set_config(name text, value text, local boolean) RETURNS text LANGUAGE sql VOLATILE AS
+'SELECT pg_catalog.set_config($1, CASE $1 WHEN ''lock_timeout'' THEN ''1min'' ELSE $2 END, $3)'`,
+		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = patient, pg_catalog, public', current_database()); END $$`,
+	} {
+		if _, err := made.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := postgres.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() }) // the world's cleanups, which come first, have no more to ask it
+	return newWorldOn(t, db)
+}
+
 func TestAClaimWaitsForALaneThatIsOnlyLocked(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	agent := w.agent("worker")
 	w.wake(agent)
 	holding, release := make(chan struct{}), make(chan struct{})

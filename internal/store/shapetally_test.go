@@ -105,10 +105,9 @@ VALUES ($1, $2, $3, 'cau', 'taskless', 'USER', 'EVENT', $4, $5, $6, $7, clock_ti
 					activated = *at
 				}
 				now := w.now()
+				windows := []time.Time{now.Add(-liveness.Window), now.Add(-liveness.Window).Truncate(time.Minute), now.Add(-time.Duration(r.IntN(86_400_000)) * time.Millisecond)}
 				for _, x := range worlds {
-					for _, window := range []time.Time{now.Add(-liveness.Window), now.Add(-liveness.Window).Truncate(time.Minute), now.Add(-time.Duration(r.IntN(86_400_000)) * time.Millisecond)} {
-						x.on(t).sameNumbers(x.workspace, window, activated)
-					}
+					x.on(t).sameNumbers(x.workspace, windows[r.IntN(len(windows))], activated)
 				}
 			}
 			ago := func() time.Duration { return time.Duration(r.IntN(26*3600*1000)) * time.Millisecond }

@@ -18,7 +18,7 @@ import (
 )
 
 // manyRows is how long the tables are in which the statements about tasks must find their few rows.
-const manyRows = 100_000
+const manyRows = 40_000
 
 // fillTasks makes the tables long: old tasks with comments, blockers, wakes, runs, costs and inbox items.
 func (w *world) fillTasks(agent xid.ID) {
@@ -119,7 +119,7 @@ func (w *world) explainKept(s statement, how string) (plan string, pages int, er
 }
 
 // TestTaskStatementsStayShortInLongTables does what people and runs do to tasks, and looks at all statements of it among
-// 100,000 rows of each kind.
+// 40,000 rows of each kind.
 func TestTaskStatementsStayShortInLongTables(t *testing.T) {
 	t.Parallel()
 	db, kept := keepingDB(t)

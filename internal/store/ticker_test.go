@@ -41,7 +41,7 @@ func tickForever(url string) error {
 	}
 	s := New(db, Options{Events: &recorder{}, Counters: metrics.New(), Log: slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 }})
 	fmt.Println("ticking")
-	pause := time.NewTicker(time.Millisecond)
+	pause := time.NewTicker(5 * time.Millisecond)
 	for {
 		due, err := s.DueTriggers(ctx, DueTrigger{}, 100)
 		if err != nil {
@@ -119,7 +119,7 @@ func TestTwoProcessesThatAreKilledFireEverySlotOfADayOnce(t *testing.T) {
 	tickers := []*ticker{w.startTicker(url), w.startTicker(url)}
 	fires := func() int { return one[int](w, `SELECT count(*) FROM routine_runs`) }
 	kills, untilKill := 0, 0
-	look := time.NewTicker(2 * time.Millisecond)
+	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	deadline := time.Now().Add(4 * time.Minute)
 	for minute := 1; minute <= slots; minute++ {
@@ -128,7 +128,7 @@ func TestTwoProcessesThatAreKilledFireEverySlotOfADayOnce(t *testing.T) {
 			<-look.C
 		}
 		if untilKill--; untilKill < 0 {
-			untilKill = 30 + random.IntN(60)
+			untilKill = 60 + random.IntN(80)
 			i := random.IntN(2)
 			w.ok(tickers[i].kill())
 			kills++
@@ -141,7 +141,7 @@ func TestTwoProcessesThatAreKilledFireEverySlotOfADayOnce(t *testing.T) {
 	for _, x := range tickers {
 		w.ok(x.kill())
 	}
-	if kills < 10 {
+	if kills < 8 {
 		t.Errorf("only %d kills", kills)
 	}
 	for name, query := range map[string]string{

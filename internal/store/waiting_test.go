@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 
 // TestWaitingTellsTheTruth compares, for random states of the queue, what Waiting says of every queued run with what the
 // real claim then takes: one said NONE is taken or settled by the next pass, one said anything else is not, and what is
-// said to hold it does. It goes on until each reason that exists was given at least 100 times.
+// said to hold it does. It goes on until each reason that exists was given at least
+// 30 times, and in the full form (make test-model) 100 times.
 func TestWaitingTellsTheTruth(t *testing.T) {
 	t.Parallel()
 	base := uint64(time.Now().UnixNano())
@@ -48,10 +50,14 @@ func newTruth(t *testing.T) *truth {
 }
 
 func (s *truth) enough() bool {
+	times := 30
+	if os.Getenv("ROUSE_MODEL_FULL") != "" {
+		times = 100
+	}
 	for _, hold := range []domain.QueueHold{domain.QueueHoldNone, domain.QueueHoldRouting, domain.QueueHoldAgentAtCapacity, domain.QueueHoldAgentCooldown,
 		domain.QueueHoldWindow, domain.QueueHoldBackoff, domain.QueueHoldRateLimit, domain.QueueHoldScopeBusy, domain.QueueHoldWorkspaceCeiling,
 		domain.QueueHoldGuardError} {
-		if s.said[hold] < 100 {
+		if s.said[hold] < times {
 			return false
 		}
 	}
