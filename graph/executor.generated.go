@@ -174,6 +174,61 @@ func (ec *executionContext) fieldContext_AcpExecutor_permissions(_ context.Conte
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "AcpPermissionPolicy")
 }
 
+func (ec *executionContext) _AcpExecutor_mcp(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_mcp(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Mcp, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_mcp(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _AcpExecutor_mcpServers(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_mcpServers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.McpServers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.McpServer) graphql.Marshaler {
+			return ec.marshalNMcpServer2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpServerᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_mcpServers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AcpExecutor",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_McpServer(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Checkout_repository(ctx context.Context, field graphql.CollectedField, obj *model.Checkout) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -459,6 +514,61 @@ func (ec *executionContext) fieldContext_CommandExecutor_grace(_ context.Context
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Duration")
 }
 
+func (ec *executionContext) _CommandExecutor_mcp(ctx context.Context, field graphql.CollectedField, obj *model.CommandExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommandExecutor_mcp(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Mcp, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CommandExecutor_mcp(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CommandExecutor_mcpServers(ctx context.Context, field graphql.CollectedField, obj *model.CommandExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommandExecutor_mcpServers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.McpServers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.McpServer) graphql.Marshaler {
+			return ec.marshalNMcpServer2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpServerᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CommandExecutor_mcpServers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CommandExecutor",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_McpServer(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _EchoExecutor_delay(ctx context.Context, field graphql.CollectedField, obj *model.EchoExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -689,6 +799,176 @@ func (ec *executionContext) fieldContext_HttpExecutor_grace(_ context.Context, f
 	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Duration")
 }
 
+func (ec *executionContext) _McpHeader_name(ctx context.Context, field graphql.CollectedField, obj *model.McpHeader) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_McpHeader_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_McpHeader_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("McpHeader", field, false, false, "String")
+}
+
+func (ec *executionContext) _McpHeader_variable(ctx context.Context, field graphql.CollectedField, obj *model.McpHeader) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_McpHeader_variable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Variable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_McpHeader_variable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("McpHeader", field, false, false, "String")
+}
+
+func (ec *executionContext) _McpServer_name(ctx context.Context, field graphql.CollectedField, obj *model.McpServer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_McpServer_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_McpServer_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("McpServer", field, false, false, "String")
+}
+
+func (ec *executionContext) _McpServer_command(ctx context.Context, field graphql.CollectedField, obj *model.McpServer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_McpServer_command(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Command, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_McpServer_command(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("McpServer", field, false, false, "String")
+}
+
+func (ec *executionContext) _McpServer_environment(ctx context.Context, field graphql.CollectedField, obj *model.McpServer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_McpServer_environment(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Environment, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_McpServer_environment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("McpServer", field, false, false, "String")
+}
+
+func (ec *executionContext) _McpServer_url(ctx context.Context, field graphql.CollectedField, obj *model.McpServer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_McpServer_url(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.URL, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_McpServer_url(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("McpServer", field, false, false, "String")
+}
+
+func (ec *executionContext) _McpServer_headers(ctx context.Context, field graphql.CollectedField, obj *model.McpServer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_McpServer_headers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Headers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.McpHeader) graphql.Marshaler {
+			return ec.marshalNMcpHeader2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpHeaderᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_McpServer_headers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "McpServer",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_McpHeader(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _PullExecutor_command(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -887,8 +1167,14 @@ func (ec *executionContext) unmarshalInputAcpExecutorInput(ctx context.Context, 
 	if _, present := asMap["permissions"]; !present {
 		asMap["permissions"] = "READ_ONLY"
 	}
+	if _, present := asMap["mcp"]; !present {
+		asMap["mcp"] = true
+	}
+	if _, present := asMap["mcpServers"]; !present {
+		asMap["mcpServers"] = []any{}
+	}
 
-	fieldsInOrder := [...]string{"argv", "workingDirectory", "checkout", "environment", "timeout", "permissions"}
+	fieldsInOrder := [...]string{"argv", "workingDirectory", "checkout", "environment", "timeout", "permissions", "mcp", "mcpServers"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -937,6 +1223,20 @@ func (ec *executionContext) unmarshalInputAcpExecutorInput(ctx context.Context, 
 				return it, err
 			}
 			it.Permissions = data
+		case "mcp":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("mcp"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Mcp = data
+		case "mcpServers":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("mcpServers"))
+			data, err := ec.unmarshalNMcpServerInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpServerInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.McpServers = data
 		}
 	}
 	return it, nil
@@ -1057,8 +1357,14 @@ func (ec *executionContext) unmarshalInputCommandExecutorInput(ctx context.Conte
 	if _, present := asMap["grace"]; !present {
 		asMap["grace"] = "PT10S"
 	}
+	if _, present := asMap["mcp"]; !present {
+		asMap["mcp"] = true
+	}
+	if _, present := asMap["mcpServers"]; !present {
+		asMap["mcpServers"] = []any{}
+	}
 
-	fieldsInOrder := [...]string{"preset", "argv", "workingDirectory", "checkout", "environment", "timeout", "grace"}
+	fieldsInOrder := [...]string{"preset", "argv", "workingDirectory", "checkout", "environment", "timeout", "grace", "mcp", "mcpServers"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1114,6 +1420,20 @@ func (ec *executionContext) unmarshalInputCommandExecutorInput(ctx context.Conte
 				return it, err
 			}
 			it.Grace = data
+		case "mcp":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("mcp"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Mcp = data
+		case "mcpServers":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("mcpServers"))
+			data, err := ec.unmarshalNMcpServerInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpServerInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.McpServers = data
 		}
 	}
 	return it, nil
@@ -1457,6 +1777,135 @@ func UnmarshalHttpExecutorInput(ctx context.Context, raw any) (model.HTTPExecuto
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputMcpHeaderInput(ctx context.Context, obj any) (model.McpHeaderInput, error) {
+	var it model.McpHeaderInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"name", "variable"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "variable":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("variable"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Variable = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalMcpHeaderInput unmarshals raw into the McpHeaderInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalMcpHeaderInput(ctx context.Context, raw any) (model.McpHeaderInput, error) {
+	var out model.McpHeaderInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "McpHeaderInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputMcpServerInput(ctx context.Context, obj any) (model.McpServerInput, error) {
+	var it model.McpServerInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["command"]; !present {
+		asMap["command"] = []any{}
+	}
+	if _, present := asMap["environment"]; !present {
+		asMap["environment"] = []any{}
+	}
+	if _, present := asMap["headers"]; !present {
+		asMap["headers"] = []any{}
+	}
+
+	fieldsInOrder := [...]string{"name", "command", "environment", "url", "headers"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "command":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("command"))
+			data, err := ec.unmarshalNString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Command = data
+		case "environment":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("environment"))
+			data, err := ec.unmarshalNString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Environment = data
+		case "url":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("url"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.URL = data
+		case "headers":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("headers"))
+			data, err := ec.unmarshalNMcpHeaderInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpHeaderInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Headers = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalMcpServerInput unmarshals raw into the McpServerInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalMcpServerInput(ctx context.Context, raw any) (model.McpServerInput, error) {
+	var out model.McpServerInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "McpServerInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputNameValueInput(ctx context.Context, obj any) (model.NameValueInput, error) {
 	var it model.NameValueInput
 	if obj == nil {
@@ -1726,6 +2175,16 @@ func (ec *executionContext) _AcpExecutor(ctx context.Context, sel ast.SelectionS
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "mcp":
+			out.Values[i] = ec._AcpExecutor_mcp(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "mcpServers":
+			out.Values[i] = ec._AcpExecutor_mcpServers(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -1839,6 +2298,16 @@ func (ec *executionContext) _CommandExecutor(ctx context.Context, sel ast.Select
 			}
 		case "grace":
 			out.Values[i] = ec._CommandExecutor_grace(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "mcp":
+			out.Values[i] = ec._CommandExecutor_mcp(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "mcpServers":
+			out.Values[i] = ec._CommandExecutor_mcpServers(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -1993,6 +2462,97 @@ func (ec *executionContext) _HttpExecutor(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var mcpHeaderImplementors = []string{"McpHeader"}
+
+func (ec *executionContext) _McpHeader(ctx context.Context, sel ast.SelectionSet, obj *model.McpHeader) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, mcpHeaderImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("McpHeader")
+		case "name":
+			out.Values[i] = ec._McpHeader_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "variable":
+			out.Values[i] = ec._McpHeader_variable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var mcpServerImplementors = []string{"McpServer"}
+
+func (ec *executionContext) _McpServer(ctx context.Context, sel ast.SelectionSet, obj *model.McpServer) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, mcpServerImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("McpServer")
+		case "name":
+			out.Values[i] = ec._McpServer_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "command":
+			out.Values[i] = ec._McpServer_command(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "environment":
+			out.Values[i] = ec._McpServer_environment(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "url":
+			out.Values[i] = ec._McpServer_url(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "headers":
+			out.Values[i] = ec._McpServer_headers(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var pullExecutorImplementors = []string{"PullExecutor", "Executor"}
 
 func (ec *executionContext) _PullExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.PullExecutor) graphql.Marshaler {
@@ -2125,6 +2685,92 @@ func (ec *executionContext) marshalNExecutorCheck2ᚖrouseᚗdevᚋrouseᚋgraph
 		return graphql.Null
 	}
 	return ec._ExecutorCheck(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNMcpHeader2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpHeaderᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.McpHeader) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNMcpHeader2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpHeader(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNMcpHeader2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpHeader(ctx context.Context, sel ast.SelectionSet, v *model.McpHeader) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "McpHeader!")
+		return graphql.Null
+	}
+	return ec._McpHeader(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNMcpHeaderInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpHeaderInputᚄ(ctx context.Context, v any) ([]*model.McpHeaderInput, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.McpHeaderInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNMcpHeaderInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpHeaderInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalNMcpHeaderInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpHeaderInput(ctx context.Context, v any) (*model.McpHeaderInput, error) {
+	res, err := ec.unmarshalInputMcpHeaderInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNMcpServer2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpServerᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.McpServer) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNMcpServer2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpServer(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNMcpServer2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpServer(ctx context.Context, sel ast.SelectionSet, v *model.McpServer) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "McpServer!")
+		return graphql.Null
+	}
+	return ec._McpServer(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNMcpServerInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpServerInputᚄ(ctx context.Context, v any) ([]*model.McpServerInput, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.McpServerInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNMcpServerInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpServerInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalNMcpServerInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpServerInput(ctx context.Context, v any) (*model.McpServerInput, error) {
+	res, err := ec.unmarshalInputMcpServerInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalNNameValueInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueInputᚄ(ctx context.Context, v any) ([]*model.NameValueInput, error) {

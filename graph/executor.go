@@ -108,7 +108,8 @@ func commandSpec(r *inputProblems, c *model.CommandExecutorInput, path []string,
 	if err != nil {
 		return nil, err
 	}
-	return &domain.CommandSpec{Preset: valueOf(c.Preset), Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Checkout: checkout, Environment: sealed, Timeout: c.Timeout, Grace: c.Grace}, nil
+	return &domain.CommandSpec{Preset: valueOf(c.Preset), Argv: c.Argv, WorkingDirectory: valueOf(c.WorkingDirectory), Checkout: checkout, Environment: sealed, Timeout: c.Timeout, Grace: c.Grace,
+		NoTools: !c.Mcp, ToolServers: toolServers(c.McpServers)}, nil
 }
 
 func pullSpec(r *inputProblems, p *model.PullExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
@@ -149,6 +150,10 @@ func checkCommand(r *inputProblems, c *model.CommandExecutorInput, path []string
 	checkVariables(r, c.Environment, below(path, "environment"))
 	r.duration(below(path, "timeout"), c.Timeout, timeoutMin, timeoutMax)
 	r.duration(below(path, "grace"), c.Grace, 0, graceMax)
+	checkToolServers(r, c.McpServers, c.Environment, below(path, "mcpServers"))
+	if len(c.McpServers) > 0 && !domain.PresetTakesTools(name) {
+		r.add(below(path, "mcpServers"), domain.UserErrorCodeInvalid, "this program cannot be told of servers: the presets claude, codex, gemini and opencode can, and ACP agents")
+	}
 }
 
 // checkFolder checks a working folder; "" means that none is given.
@@ -238,7 +243,8 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 		return commandOf(s.Command)
 	case domain.ExecutorACP:
 		a := s.ACP
-		return &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Checkout: checkoutShown(a.Checkout), Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions}
+		return &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Checkout: checkoutShown(a.Checkout), Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions,
+			Mcp: !a.NoTools, McpServers: toolServersOf(a.ToolServers)}
 	case domain.ExecutorHTTP:
 		return &model.HTTPExecutor{URL: s.HTTP.URL, Headers: namesOf(s.HTTP.Headers), Signed: s.HTTP.Secret != "", Timeout: s.HTTP.Timeout, Grace: s.HTTP.EndGrace()}
 	case domain.ExecutorPull:
@@ -255,7 +261,8 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 
 // commandOf shows a command without the values of its environment.
 func commandOf(c *domain.CommandSpec) *model.CommandExecutor {
-	out := &model.CommandExecutor{Argv: c.Argv, Checkout: checkoutShown(c.Checkout), Environment: namesOf(c.Environment), Timeout: c.Timeout, Grace: c.Grace}
+	out := &model.CommandExecutor{Argv: c.Argv, Checkout: checkoutShown(c.Checkout), Environment: namesOf(c.Environment), Timeout: c.Timeout, Grace: c.Grace,
+		Mcp: !c.NoTools, McpServers: toolServersOf(c.ToolServers)}
 	if c.Preset != "" {
 		out.Preset = &c.Preset
 	}

@@ -38,6 +38,7 @@ func acpSpec(r *inputProblems, a *model.AcpExecutorInput, path []string, holder 
 	checkFolder(r, folder, below(path, "workingDirectory"))
 	checkout := checkoutSpec(r, a.Checkout, folder, path)
 	checkVariables(r, a.Environment, below(path, "environment"))
+	checkToolServers(r, a.McpServers, a.Environment, below(path, "mcpServers"))
 	r.duration(below(path, "timeout"), a.Timeout, timeoutMin, timeoutMax)
 	if len(r.list) > 0 {
 		return nil, domain.AsUserError(r.list)
@@ -48,6 +49,7 @@ func acpSpec(r *inputProblems, a *model.AcpExecutorInput, path []string, holder 
 	}
 	return &domain.ExecutorSpec{ACP: &domain.ACPSpec{
 		Argv: a.Argv, WorkingDirectory: folder, Checkout: checkout, Environment: sealed, Timeout: a.Timeout, Permissions: a.Permissions,
+		NoTools: !a.Mcp, ToolServers: toolServers(a.McpServers),
 	}}, nil
 }
 

@@ -119,6 +119,8 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("InboxFilter", ec.unmarshalInputInboxFilter),
 			graphql.NewInputUnmarshaler("KeptWorkingCopyInput", ec.unmarshalInputKeptWorkingCopyInput),
 			graphql.NewInputUnmarshaler("ManualSpecInput", ec.unmarshalInputManualSpecInput),
+			graphql.NewInputUnmarshaler("McpHeaderInput", ec.unmarshalInputMcpHeaderInput),
+			graphql.NewInputUnmarshaler("McpServerInput", ec.unmarshalInputMcpServerInput),
 			graphql.NewInputUnmarshaler("MoveTaskInput", ec.unmarshalInputMoveTaskInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
 			graphql.NewInputUnmarshaler("NoteProgressInput", ec.unmarshalInputNoteProgressInput),
@@ -2748,6 +2750,10 @@ type CommandExecutor {
   timeout: Duration!
   "Between TERM and KILL."
   grace: Duration!
+  "The agent's program is told of the tools of its run (rouse mcp)."
+  mcp: Boolean!
+  "Further servers of the Model Context Protocol that the program is told of."
+  mcpServers: [McpServer!]!
 }
 
 "A git working copy of its own for each task or run, as its working folder, on a branch named after the task or run."
@@ -2786,6 +2792,32 @@ type AcpExecutor {
   timeout: Duration!
   "Answer to permission requests."
   permissions: AcpPermissionPolicy!
+  "The agent's program is told of the tools of its run (rouse mcp)."
+  mcp: Boolean!
+  "Further servers of the Model Context Protocol that the program is told of."
+  mcpServers: [McpServer!]!
+}
+
+"A server of the Model Context Protocol: a program, or an address."
+type McpServer {
+  "Name."
+  name: String!
+  "Program and arguments; empty for an address."
+  command: [String!]!
+  "Names of the executor's variables that the program gets."
+  environment: [String!]!
+  "Address; null for a program."
+  url: String
+  "Headers of calls of the address."
+  headers: [McpHeader!]!
+}
+
+"A header of calls of a server of the Model Context Protocol."
+type McpHeader {
+  "Name."
+  name: String!
+  "Name of the executor's variable whose value it has."
+  variable: String!
 }
 
 "Answer to the permission requests of an agent."
@@ -2870,6 +2902,32 @@ input CommandExecutorInput {
   timeout: Duration! = "PT30M"
   "Between TERM and KILL, PT0S..PT5M."
   grace: Duration! = "PT10S"
+  "Tell the agent's program of the tools of its run (rouse mcp), where the preset takes such servers."
+  mcp: Boolean! = true
+  "Further servers of the Model Context Protocol to tell the program of, at most 20; the presets claude, codex, gemini and opencode take them."
+  mcpServers: [McpServerInput!]! = []
+}
+
+"A server of the Model Context Protocol: either a command or a url."
+input McpServerInput {
+  "Name, 1..32 small letters, digits, - and _; not rouse. Models see it in the names of the tools."
+  name: String!
+  "Program and arguments."
+  command: [String!]! = []
+  "Names of the executor's variables that the program gets, whose values are stored encrypted."
+  environment: [String!]! = []
+  "Address, http or https."
+  url: String
+  "Headers of calls of the address, at most 20."
+  headers: [McpHeaderInput!]! = []
+}
+
+"A header of calls of a server of the Model Context Protocol."
+input McpHeaderInput {
+  "Name."
+  name: String!
+  "Name of the executor's variable whose value it gets, e.g. one that holds Bearer and the key."
+  variable: String!
 }
 
 "ACP executor."
@@ -2884,8 +2942,12 @@ input AcpExecutorInput {
   environment: [NameValueInput!]! = []
   "Ended after, PT1S..PT24H."
   timeout: Duration! = "PT30M"
-  "Answer to permission requests."
+  "Answer to permission requests; those for the tools of the run are allowed."
   permissions: AcpPermissionPolicy! = READ_ONLY
+  "Tell the agent's program of the tools of its run (rouse mcp)."
+  mcp: Boolean! = true
+  "Further servers of the Model Context Protocol to tell the program of, at most 20."
+  mcpServers: [McpServerInput!]! = []
 }
 
 "Working copy."
@@ -6205,6 +6267,10 @@ func (ec *executionContext) childFields_CommandExecutor(ctx context.Context, fie
 		return ec.fieldContext_CommandExecutor_timeout(ctx, field)
 	case "grace":
 		return ec.fieldContext_CommandExecutor_grace(ctx, field)
+	case "mcp":
+		return ec.fieldContext_CommandExecutor_mcp(ctx, field)
+	case "mcpServers":
+		return ec.fieldContext_CommandExecutor_mcpServers(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CommandExecutor", field.Name)
 }
@@ -6757,6 +6823,32 @@ func (ec *executionContext) childFields_LoopTriggerEvidenceList(ctx context.Cont
 		return ec.fieldContext_LoopTriggerEvidenceList_total(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type LoopTriggerEvidenceList", field.Name)
+}
+
+func (ec *executionContext) childFields_McpHeader(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_McpHeader_name(ctx, field)
+	case "variable":
+		return ec.fieldContext_McpHeader_variable(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type McpHeader", field.Name)
+}
+
+func (ec *executionContext) childFields_McpServer(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_McpServer_name(ctx, field)
+	case "command":
+		return ec.fieldContext_McpServer_command(ctx, field)
+	case "environment":
+		return ec.fieldContext_McpServer_environment(ctx, field)
+	case "url":
+		return ec.fieldContext_McpServer_url(ctx, field)
+	case "headers":
+		return ec.fieldContext_McpServer_headers(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type McpServer", field.Name)
 }
 
 func (ec *executionContext) childFields_MentionNotWoken(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -62,6 +62,10 @@ type AcpExecutor struct {
 	Timeout time.Duration `json:"timeout"`
 	// Answer to permission requests.
 	Permissions domain.AcpPermissionPolicy `json:"permissions"`
+	// The agent's program is told of the tools of its run (rouse mcp).
+	Mcp bool `json:"mcp"`
+	// Further servers of the Model Context Protocol that the program is told of.
+	McpServers []*McpServer `json:"mcpServers"`
 }
 
 func (AcpExecutor) IsExecutor() {}
@@ -78,8 +82,12 @@ type AcpExecutorInput struct {
 	Environment []*NameValueInput `json:"environment"`
 	// Ended after, PT1S..PT24H.
 	Timeout time.Duration `json:"timeout"`
-	// Answer to permission requests.
+	// Answer to permission requests; those for the tools of the run are allowed.
 	Permissions domain.AcpPermissionPolicy `json:"permissions"`
+	// Tell the agent's program of the tools of its run (rouse mcp).
+	Mcp bool `json:"mcp"`
+	// Further servers of the Model Context Protocol to tell the program of, at most 20.
+	McpServers []*McpServerInput `json:"mcpServers"`
 }
 
 // Input of acquireRun.
@@ -378,6 +386,10 @@ type CommandExecutor struct {
 	Timeout time.Duration `json:"timeout"`
 	// Between TERM and KILL.
 	Grace time.Duration `json:"grace"`
+	// The agent's program is told of the tools of its run (rouse mcp).
+	Mcp bool `json:"mcp"`
+	// Further servers of the Model Context Protocol that the program is told of.
+	McpServers []*McpServer `json:"mcpServers"`
 }
 
 func (CommandExecutor) IsExecutor() {}
@@ -398,6 +410,10 @@ type CommandExecutorInput struct {
 	Timeout time.Duration `json:"timeout"`
 	// Between TERM and KILL, PT0S..PT5M.
 	Grace time.Duration `json:"grace"`
+	// Tell the agent's program of the tools of its run (rouse mcp), where the preset takes such servers.
+	Mcp bool `json:"mcp"`
+	// Further servers of the Model Context Protocol to tell the program of, at most 20; the presets claude, codex, gemini and opencode take them.
+	McpServers []*McpServerInput `json:"mcpServers"`
 }
 
 // Input of commentOnTask. Of channel, userId and authorAgentId at most one; a run's token writes for its agent.
@@ -1044,6 +1060,50 @@ type LoopTriggerEvidenceList struct {
 type ManualSpecInput struct {
 	// May fire.
 	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// A header of calls of a server of the Model Context Protocol.
+type McpHeader struct {
+	// Name.
+	Name string `json:"name"`
+	// Name of the executor's variable whose value it has.
+	Variable string `json:"variable"`
+}
+
+// A header of calls of a server of the Model Context Protocol.
+type McpHeaderInput struct {
+	// Name.
+	Name string `json:"name"`
+	// Name of the executor's variable whose value it gets, e.g. one that holds Bearer and the key.
+	Variable string `json:"variable"`
+}
+
+// A server of the Model Context Protocol: a program, or an address.
+type McpServer struct {
+	// Name.
+	Name string `json:"name"`
+	// Program and arguments; empty for an address.
+	Command []string `json:"command"`
+	// Names of the executor's variables that the program gets.
+	Environment []string `json:"environment"`
+	// Address; null for a program.
+	URL *string `json:"url,omitempty"`
+	// Headers of calls of the address.
+	Headers []*McpHeader `json:"headers"`
+}
+
+// A server of the Model Context Protocol: either a command or a url.
+type McpServerInput struct {
+	// Name, 1..32 small letters, digits, - and _; not rouse. Models see it in the names of the tools.
+	Name string `json:"name"`
+	// Program and arguments.
+	Command []string `json:"command"`
+	// Names of the executor's variables that the program gets, whose values are stored encrypted.
+	Environment []string `json:"environment"`
+	// Address, http or https.
+	URL *string `json:"url,omitempty"`
+	// Headers of calls of the address, at most 20.
+	Headers []*McpHeaderInput `json:"headers"`
 }
 
 // An agent that a comment mentions and does not wake.

@@ -34,6 +34,8 @@ type CommandSpec struct {
 	Environment      []SealedValue `json:"environment,omitempty"`
 	Timeout          time.Duration `json:"timeout"` // the process group gets TERM after this long
 	Grace            time.Duration `json:"grace"`   // and KILL after this much longer
+	NoTools          bool          `json:"no_tools,omitempty"`
+	ToolServers      []ToolServer  `json:"tool_servers,omitempty"`
 }
 
 // ACPSpec is an Agent Client Protocol agent over stdio.
@@ -44,6 +46,8 @@ type ACPSpec struct {
 	Environment      []SealedValue       `json:"environment,omitempty"`
 	Timeout          time.Duration       `json:"timeout"`
 	Permissions      AcpPermissionPolicy `json:"permissions"`
+	NoTools          bool                `json:"no_tools,omitempty"` // the agent is not told of rouse's tools
+	ToolServers      []ToolServer        `json:"tool_servers,omitempty"`
 }
 
 // HTTPSpec is an agent service reached by POST.

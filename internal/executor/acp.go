@@ -59,6 +59,7 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 	if failure != nil {
 		return result, failure
 	}
+	tools := o.toolServers(req)
 	l, failure := o.prepare(req, spec.Argv, spec.WorkingDirectory)
 	if failure != nil {
 		return result, failure
@@ -74,12 +75,14 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 	}
 	result.Launched = true
 	out := newOutput(req, sink)
+	out.told(tools.note)
 	if err := sink.Process(p.group); err != nil {
 		p.end(a.options.Drain, out)
 		a.reap(p, &result)
 		return result, launchFailure(err, "the process was ended at once because it could not be recorded: %v", err)
 	}
 	talk := newConversation(p, out, folder, spec.Permissions)
+	talk.tools = tools
 	p.readers.Go(func() { talk.wire.pump(p.stdout) })
 	p.readers.Go(func() { out.copyLines(domain.LogStreamStderr, p.stderr) })
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))

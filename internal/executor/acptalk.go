@@ -26,6 +26,7 @@ type conversation struct {
 	out    *output
 	folder *folder
 	policy domain.AcpPermissionPolicy
+	tools  handing // servers of tools that the agent is told of
 
 	mu         sync.Mutex // guards what follows; the connection calls from several goroutines
 	transcript *transcript
@@ -89,11 +90,11 @@ func (c *conversation) converse(ctx context.Context, req Request, ready func(ses
 // openSession loads the session to resume, where there is one and the agent can, else opens a new one; it returns the
 // prompt that fits.
 func (c *conversation) openSession(ctx context.Context, req Request, hello acp.InitializeResponse) (prompt string, _ *Failure) {
-	cwd := req.Spec.ACP.WorkingDirectory
+	cwd, servers := req.Spec.ACP.WorkingDirectory, c.tools.acpServers(req, hello)
 	if id := acp.SessionId(req.ResumeSessionID); id != "" {
 		err := errors.New("the agent does not announce that it can")
 		if hello.AgentCapabilities.LoadSession {
-			err = c.load(ctx, acp.LoadSessionRequest{SessionId: id, Cwd: cwd, McpServers: []acp.McpServer{}})
+			err = c.load(ctx, acp.LoadSessionRequest{SessionId: id, Cwd: cwd, McpServers: servers})
 		}
 		if err == nil {
 			c.session = id
@@ -104,7 +105,7 @@ func (c *conversation) openSession(ctx context.Context, req Request, hello acp.I
 		}
 		c.out.say(fmt.Sprintf("the session %s could not be loaded, a new one is opened with the full prompt: %s", id, explain(err)))
 	}
-	opened, err := call[acp.NewSessionResponse](ctx, c, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: cwd, McpServers: []acp.McpServer{}})
+	opened, err := call[acp.NewSessionResponse](ctx, c, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: cwd, McpServers: servers})
 	if err == nil && !domain.SessionIDFits(string(opened.SessionId)) {
 		err = errors.New("it gave no usable id")
 	}
@@ -191,8 +192,11 @@ func (c *conversation) update(p acp.SessionNotification) {
 func (c *conversation) permission(p acp.RequestPermissionRequest) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	asked := c.transcript.asked(p.ToolCall)
-	id, allowed, ok := permit(c.policy, asked.kind, p.Options)
+	asked, policy := c.transcript.asked(p.ToolCall), c.policy
+	if ownTool(asked.title) {
+		policy = domain.AcpPermissionPolicyAllow
+	}
+	id, allowed, ok := permit(policy, asked.kind, p.Options)
 	verdict := "rejected"
 	switch {
 	case !ok:

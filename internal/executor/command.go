@@ -78,6 +78,12 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d dialect)
 	if failure != nil {
 		return result, failure
 	}
+	tools, failure := o.handTools(&req)
+	defer tools.cleanUp()
+	if failure != nil {
+		return result, failure
+	}
+	req.toolArgs = tools.args
 	argv, prompt, cleanUp, failure := d.commandLine(req, o)
 	if failure != nil {
 		return result, failure
@@ -93,6 +99,7 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d dialect)
 	}
 	result.Launched = true
 	out := newOutput(req, sink)
+	out.told(tools.note)
 	if err := sink.Process(p.group); err != nil {
 		p.end(c.options.Drain, out)
 		c.reap(p, &result)

@@ -36,11 +36,11 @@ func (d *presetDialect) environment() (variables []Variable) {
 }
 
 func (d *presetDialect) commandLine(req Request, o Options) (argv []string, prompt string, cleanUp func(), _ *Failure) {
-	argv = d.spec.Argv(req.Spec.Command.Argv, req.ResumeSessionID)
+	argv = d.spec.Argv(withTools(req.Spec.Command.Argv, d.spec.Program, req.toolArgs), req.ResumeSessionID)
 	if d.spec.PromptFile == "" {
 		return argv, req.Prompt, func() {}, nil
 	}
-	file, err := o.promptFile(req.RunID, req.Attempt, req.Prompt)
+	file, err := o.launchFile(promptFile, req.RunID, req.Attempt, req.Prompt)
 	if err != nil {
 		return nil, "", func() {}, launchFailure(err, "the prompt could not be written to a file for the agent: %v", err)
 	}

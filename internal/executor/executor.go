@@ -42,6 +42,8 @@ type Request struct {
 	// Log is what is kept of the output; the zero value is what a run's first attempt may keep.
 	Log domain.LogAllowance
 	log *logBudget // of launches that are one attempt
+	// toolArgs tell a preset's program of servers of tools.
+	toolArgs []string
 	// Test says that there is no run, because somebody only wants to know whether the executor works.
 	Test bool
 	// Mask replaces every known secret in a text; nil means that no secrets are known. Lines, results and failures pass

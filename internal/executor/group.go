@@ -74,7 +74,7 @@ func (g ProcessGroup) signal(sig syscall.Signal) error { return syscall.Kill(-g.
 func EndLeftover(installation string, g ProcessGroup) (ended bool, err error) {
 	host, boot := here(installation)
 	if g.Host == host {
-		removePromptFiles(g.Launch)
+		removeLaunchFiles(g.Launch)
 	}
 	if boot == "" || g.Host != host || g.BootID != boot {
 		return false, nil

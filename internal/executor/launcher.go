@@ -41,6 +41,8 @@ type Options struct {
 	// Installation is what a copy of the database does not share. It is in the mark of each launch, so that the server of a
 	// copy takes no process of this one for its own.
 	Installation string
+	// Tools is the path of rouse's own program, which serves the tools of a run (rouse mcp); "": agents get none of them.
+	Tools string
 }
 
 // launcher starts processes of agents, and ends them: with their attempt, and with the server. Executors share one.

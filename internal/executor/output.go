@@ -218,6 +218,13 @@ func (o *output) say(text string) {
 	o.sink.Line(domain.LogStreamSystem, cutText(o.mask(domain.StorableText(text)), maxLine))
 }
 
+// told is say for what may be nothing.
+func (o *output) told(text string) {
+	if text != "" {
+		o.say(text)
+	}
+}
+
 // splitter cuts a stream into lines, keeping at most keep bytes of each and counting the rest.
 type splitter struct {
 	keep  int

@@ -145,11 +145,11 @@ func TestThePromptFileOfAKilledServersRunIsRemovedWithItsLeftovers(t *testing.T)
 	t.Setenv("TMPDIR", t.TempDir())
 	first, second := Options{}, Options{}
 	for _, attempt := range []int{1, 2} {
-		if _, err := first.promptFile("run_1", attempt, "hello"); err != nil {
+		if _, err := first.launchFile(promptFile, "run_1", attempt, "hello"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	other, err := second.promptFile("run_2", 1, "hello")
+	other, err := second.launchFile(promptFile, "run_2", 1, "hello")
 	if err != nil {
 		t.Fatal(err)
 	}

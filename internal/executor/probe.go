@@ -112,6 +112,7 @@ func (p *probe) program(ctx context.Context, argv []string, folder string) {
 		p.version(ctx, command, *known, l)
 		p.login(ctx, command, *known, l)
 	}
+	p.tools(o)
 }
 
 // login asks a preset's program whether it is logged in, where it can tell at no cost. A program that is not may have a key in the

@@ -12,14 +12,20 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// promptFile writes a prompt where the agent's account alone can read it. It is named after its attempt, so that the next
+// Kinds of files of a launch, as their names begin.
+const (
+	promptFile = "rouse-prompt-" // a prompt, for a program that reads it from a file
+	toolsFile  = "rouse-tools-"  // settings that tell a program of servers of tools
+)
+
+// launchFile writes a text where the agent's account alone can read it. The file is named after its attempt, so that the next
 // server finds it should this one be killed.
-func (o Options) promptFile(run xid.ID, attempt int, prompt string) (path string, err error) {
-	file, err := os.CreateTemp("", promptFiles(o.Installation, run.String(), strconv.Itoa(attempt)))
+func (o Options) launchFile(kind string, run xid.ID, attempt int, text string) (path string, err error) {
+	file, err := os.CreateTemp("", launchFiles(kind, o.Installation, run.String(), strconv.Itoa(attempt)))
 	if err != nil {
 		return "", err
 	}
-	_, err = file.WriteString(prompt)
+	_, err = file.WriteString(text)
 	if err == nil && o.Credential != nil {
 		err = file.Chown(int(o.Credential.Uid), int(o.Credential.Gid))
 	}
@@ -29,20 +35,22 @@ func (o Options) promptFile(run xid.ID, attempt int, prompt string) (path string
 	return file.Name(), nil
 }
 
-// promptFiles is a pattern of the names of an attempt's prompt files.
-func promptFiles(installation, run, attempt string) string {
-	return "rouse-prompt-" + installation + "." + run + "." + attempt + "-*"
+// launchFiles is a pattern of the names of an attempt's files.
+func launchFiles(kind, installation, run, attempt string) string {
+	return kind + installation + "." + run + "." + attempt + "-*"
 }
 
-// removePromptFiles removes what a launch, or all launches of an attempt, left in the temporary folder. A file that cannot be
+// removeLaunchFiles removes what a launch, or all launches of an attempt, left in the temporary folder. A file that cannot be
 // removed is of no harm to the run, which must not wait for it.
-func removePromptFiles(launch string) {
+func removeLaunchFiles(launch string) {
 	parts := strings.Split(launch, "/")
 	if len(parts) < 4 || strings.ContainsAny(launch, `*?[\`) {
 		return
 	}
-	files, _ := filepath.Glob(filepath.Join(os.TempDir(), promptFiles(parts[0], parts[1], parts[2]))) // the pattern is a good one
-	for _, file := range files {
-		_ = os.Remove(file)
+	for _, kind := range []string{promptFile, toolsFile} {
+		files, _ := filepath.Glob(filepath.Join(os.TempDir(), launchFiles(kind, parts[0], parts[1], parts[2]))) // the pattern is a good one
+		for _, file := range files {
+			_ = os.Remove(file)
+		}
 	}
 }

@@ -49,6 +49,8 @@ type wireLease struct {
 		Preset, WorkingDirectory string
 		Argv                     []string
 		Timeout, Grace           string
+		MCP                      bool
+		MCPServers               []domain.ToolServer
 	}
 	Environment []executor.Variable
 	TaskID      xid.ID
@@ -60,12 +62,13 @@ type wireLease struct {
 	}
 }
 
-// olderQuery is acquireQuery for a server that knows no working copies.
-var olderQuery = strings.Replace(acquireQuery, " taskId checkout { repository ref per setup keep }", "", 1)
+// olderQuery is acquireQuery for a server that knows neither working copies nor servers of tools.
+var olderQuery = strings.NewReplacer(" taskId checkout { repository ref per setup keep }", "",
+	" mcp mcpServers { name command environment url headers { name variable } }", "").Replace(acquireQuery)
 
 const acquireQuery = `mutation($input: AcquireRunInput!) { acquireRun(input: $input) { userErrors { code message } lease {
   run { id agent { id } } attempt leaseToken duration prompt resumeSessionId fullPrompt environment { name value }
-  command { preset argv workingDirectory timeout grace } taskId checkout { repository ref per setup keep } } } }`
+  command { preset argv workingDirectory timeout grace mcp mcpServers { name command environment url headers { name variable } } } taskId checkout { repository ref per setup keep } } } }`
 
 // acquire waits for a run of the queue, for that time at most; nil when none came. A call without an answer is made
 // again under the same name, so that a run which its lost answer gave is not lost with it.
@@ -146,7 +149,8 @@ func (s *Store) specOf(w *wireLease) (domain.ExecutorSpec, error) {
 		}
 		return domain.ExecutorSpec{Command: own}, nil
 	}
-	c := &domain.CommandSpec{Checkout: checkout, Preset: w.Command.Preset, Argv: w.Command.Argv, WorkingDirectory: w.Command.WorkingDirectory}
+	c := &domain.CommandSpec{Checkout: checkout, Preset: w.Command.Preset, Argv: w.Command.Argv, WorkingDirectory: w.Command.WorkingDirectory, NoTools: !w.Command.MCP,
+		ToolServers: w.Command.MCPServers}
 	if c.Timeout, err = parseDuration(w.Command.Timeout); err != nil {
 		return domain.ExecutorSpec{}, err
 	}

@@ -182,7 +182,7 @@ func (a agentAccount) claimOrForesee(workspace string, wish uint32) (uint32, err
 
 // options are those of agents' processes.
 func (a agentAccount) options(c config.Config, work, installation string) executor.Options {
-	o := executor.Options{WorkRoot: work, Installation: installation, Credential: a.account.Credential(), Home: a.home,
+	o := executor.Options{WorkRoot: work, Installation: installation, Tools: executor.OwnProgram(), Credential: a.account.Credential(), Home: a.home,
 		NewPrivileges: c.AgentNewPrivileges, Processes: c.AgentProcesses, OOMScore: c.AgentOOMScore, NoCgroups: !c.AgentCgroups}
 	if a.account != nil {
 		o.User = a.account.Name
