@@ -84,6 +84,8 @@ test-model: ## the queue against its model, the full form: 2,000 sequences of 50
 test-agents: ## today's agent programs from npm, against a model that does what the prompt says (Node 22, 1.3 GB, minutes)
 	cd internal/executor/testdata/agents && npm ci --no-audit --no-fund --ignore-scripts && node node_modules/@anthropic-ai/claude-code/install.cjs && node node_modules/opencode-ai/postinstall.mjs
 	$(GO) test -count=1 -tags agents -timeout 20m -v -run '^TestRealAgents$$' ./internal/executor
+	@tools/ensure-postgres.sh test
+	$(GO) test -count=1 -tags agents -timeout 20m -v -run '^TestRealAgentsWorkByTools$$' ./cmd/rouse
 
 .PHONY: test-lists
 test-lists: ## what each list reads, by every filter and order, among a million ended runs (minutes)

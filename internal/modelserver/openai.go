@@ -3,6 +3,7 @@ package modelserver
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 )
 
 // chat is OpenAI's Chat Completions: POST /v1/chat/completions.
@@ -81,7 +82,10 @@ func (responses) read(body []byte) (a asked, err error) {
 		Model  string
 		Stream bool
 		Input  json.RawMessage
-		Tools  []struct{ Type, Name string }
+		Tools  []struct {
+			Type, Name string
+			Tools      []struct{ Name string }
+		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
 		return a, err
@@ -107,6 +111,9 @@ func (responses) read(body []byte) (a asked, err error) {
 	}
 	for _, t := range in.Tools {
 		a.tools = append(a.tools, t.Type+":"+t.Name)
+		for _, inner := range t.Tools { // of a namespace
+			a.tools = append(a.tools, t.Type+":"+t.Name+"/"+inner.Name)
+		}
 	}
 	return a, nil
 }
@@ -115,6 +122,9 @@ func (responses) answer(w http.ResponseWriter, a asked, step Step) {
 	item := map[string]any{"type": "message", "id": a.id("msg_"), "role": "assistant", "status": "completed", "content": []any{map[string]any{"type": "output_text", "text": step.Text, "annotations": []any{}}}}
 	if step.Kind == Tool {
 		item = map[string]any{"type": "function_call", "id": a.id("fc_"), "call_id": a.id("call_"), "status": "completed", "name": step.Tool, "arguments": string(step.Input)}
+		if namespace, name, is := strings.Cut(step.Tool, "/"); is {
+			item["namespace"], item["name"] = namespace, name
+		}
 	}
 	usage := map[string]any{"input_tokens": inputTokens, "output_tokens": outputTokens, "total_tokens": inputTokens + outputTokens,
 		"input_tokens_details": map[string]any{"cached_tokens": cachedTokens}, "output_tokens_details": map[string]any{"reasoning_tokens": 0}}

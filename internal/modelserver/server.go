@@ -9,6 +9,9 @@
 //	@@status 429 retry-after=60 Too many requests
 //	@@wait
 //
+// A tool whose name begins with * is the offered one that ends so, since programs name the tools of a server each in their own way. In
+// its input, {{id of NAME}} is the id that stands right before that name in what was asked: as a model would have read it in a list.
+//
 // A line of say holds \n where its text has a line break. wait holds the answer back until the caller goes away.
 package modelserver
 
@@ -115,6 +118,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.stream = a.stream || strings.Contains(r.URL.Path, ":streamGenerateContent")
 	step, prompt := a.step()
+	step = step.fit(a.tools, body)
 	s.mu.Lock()
 	if s.key != "" && !hasKey(r, s.key) {
 		step = Step{Kind: Status, Code: http.StatusUnauthorized, Text: "invalid x-api-key"}
