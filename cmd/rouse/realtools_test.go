@@ -21,23 +21,23 @@ type toolProgram struct {
 	name      string
 	variables func(url string) map[string]string
 	files     func(url string) map[string]string // below its home
-	executor  map[string]any                     // beside environment and folder; nil: the preset of its name
+	acp       []string                           // the command line by which it speaks the Agent Client Protocol
 }
 
 var toolPrograms = []toolProgram{
-	{name: "claude", variables: func(url string) map[string]string {
+	{name: "claude", acp: []string{"claude-agent-acp"}, variables: func(url string) map[string]string {
 		return map[string]string{"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-test", "CLAUDE_CODE_MAX_RETRIES": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ENABLE_TOOL_SEARCH": "false"}
 	}},
-	{name: "codex", variables: func(string) map[string]string { return map[string]string{"OPENAI_API_KEY": "sk-test"} }, files: func(url string) map[string]string {
+	{name: "codex", acp: []string{"codex-acp"}, variables: func(string) map[string]string { return map[string]string{"OPENAI_API_KEY": "sk-test"} }, files: func(url string) map[string]string {
 		return map[string]string{".codex/config.toml": "model = \"scripted\"\nmodel_provider = \"scripted\"\n[model_providers.scripted]\nname = \"scripted\"\nbase_url = \"" + url +
 			"/v1\"\nenv_key = \"OPENAI_API_KEY\"\nwire_api = \"responses\"\nrequest_max_retries = 0\nstream_max_retries = 0\n"}
 	}},
-	{name: "gemini", variables: func(url string) map[string]string {
+	{name: "gemini", acp: []string{"gemini", "--acp"}, variables: func(url string) map[string]string {
 		return map[string]string{"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "g-test"}
 	}, files: func(string) map[string]string {
 		return map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`}
 	}},
-	{name: "opencode", variables: func(string) map[string]string {
+	{name: "opencode", acp: []string{"opencode", "acp"}, variables: func(string) map[string]string {
 		return map[string]string{"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
 	}, files: func(url string) map[string]string {
 		return map[string]string{".config/opencode/opencode.json": `{"model":"scripted/m","small_model":"scripted/m","provider":{"scripted":{"npm":"@ai-sdk/openai-compatible","name":"scripted",` +
@@ -46,7 +46,7 @@ var toolPrograms = []toolProgram{
 }
 
 // settle makes the program's home, which the agents' account may change, and gives the program's executor.
-func (p toolProgram) settle(t *testing.T, url string) map[string]any {
+func (p toolProgram) settle(t *testing.T, url string, acp bool) map[string]any {
 	t.Helper()
 	bin, err := filepath.Abs(filepath.Join("..", "..", "internal", "executor", "testdata", "agents", "node_modules", ".bin"))
 	if err == nil {
@@ -76,7 +76,13 @@ func (p toolProgram) settle(t *testing.T, url string) map[string]any {
 	for name, value := range p.variables(url) {
 		environment = append(environment, map[string]any{"name": name, "value": value})
 	}
-	return map[string]any{"command": map[string]any{"preset": p.name, "argv": []string{filepath.Join(bin, p.name)}, "workingDirectory": home.path("work"), "environment": environment, "timeout": "PT3M"}}
+	spec := map[string]any{"argv": []string{filepath.Join(bin, p.name)}, "workingDirectory": home.path("work"), "environment": environment, "timeout": "PT3M"}
+	if acp {
+		spec["argv"] = append([]string{filepath.Join(bin, p.acp[0])}, p.acp[1:]...)
+		return map[string]any{"acp": spec}
+	}
+	spec["preset"] = p.name
+	return map[string]any{"command": spec}
 }
 
 // scriptedModel starts a model on a loopback address.
@@ -104,13 +110,17 @@ func scriptedModel(t *testing.T) (url string, model *modelserver.Server) {
 func TestRealAgentsWorkByTools(t *testing.T) {
 	o := openOffice(t)
 	foreign, _ := o.create(map[string]any{"title": "Foreign", "description": "secret plans"})
-	for _, p := range toolPrograms {
-		t.Run(p.name, func(t *testing.T) {
+	for i, p := range append(toolPrograms, toolPrograms...) {
+		name, acp := p.name, i >= len(toolPrograms)
+		if acp {
+			name = strings.Join(p.acp, " ") + " by ACP"
+		}
+		t.Run(name, func(t *testing.T) {
 			url, model := scriptedModel(t)
 			o := office{o.journey.on(t, o.program), o.workshop, o.house}
-			colleague := "Colleague of " + p.name
+			colleague := "Colleague of " + name
 			ben := o.agent(colleague, map[string]any{"echo": map[string]any{}})
-			ada := o.agent("Ada with "+p.name, p.settle(t, url))
+			ada := o.agent("Ada with "+name, p.settle(t, url, acp))
 			task, made := o.create(map[string]any{"title": "Count", "assigneeId": ada, "description": strings.Join([]string{
 				`@@tool *list_agents {}`,
 				`@@tool *create_subtask {"title":"Count the red ones","assignee":"{{id of ` + colleague + `}}"}`,
