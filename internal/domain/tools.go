@@ -12,8 +12,11 @@ const (
 
 // AgentTools are what the agents of an executor have.
 func (s *ExecutorSpec) AgentTools() AgentTools {
-	if s.Kind() == ExecutorEcho {
+	switch {
+	case s.Kind() == ExecutorEcho:
 		return AgentToolsNone
+	case s.HandsTools():
+		return AgentToolsMCP
 	}
 	return AgentToolsAPI
 }
