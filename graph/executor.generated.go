@@ -27,6 +27,29 @@ import (
 
 // region    **************************** field.gotpl *****************************
 
+func (ec *executionContext) _AcpExecutor_preset(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_preset(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Preset, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AcpExecutor_preset(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
+}
+
 func (ec *executionContext) _AcpExecutor_argv(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1158,6 +1181,9 @@ func (ec *executionContext) unmarshalInputAcpExecutorInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
+	if _, present := asMap["argv"]; !present {
+		asMap["argv"] = []any{}
+	}
 	if _, present := asMap["environment"]; !present {
 		asMap["environment"] = []any{}
 	}
@@ -1174,13 +1200,20 @@ func (ec *executionContext) unmarshalInputAcpExecutorInput(ctx context.Context, 
 		asMap["mcpServers"] = []any{}
 	}
 
-	fieldsInOrder := [...]string{"argv", "workingDirectory", "checkout", "environment", "timeout", "permissions", "mcp", "mcpServers"}
+	fieldsInOrder := [...]string{"preset", "argv", "workingDirectory", "checkout", "environment", "timeout", "permissions", "mcp", "mcpServers"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "preset":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("preset"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Preset = data
 		case "argv":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("argv"))
 			data, err := ec.unmarshalNString2ᚕstringᚄ(ctx, v)
@@ -2145,6 +2178,11 @@ func (ec *executionContext) _AcpExecutor(ctx context.Context, sel ast.SelectionS
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("AcpExecutor")
+		case "preset":
+			out.Values[i] = ec._AcpExecutor_preset(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "argv":
 			out.Values[i] = ec._AcpExecutor_argv(ctx, field, obj)
 			if out.Values[i] == graphql.Null {

@@ -242,9 +242,7 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 	case domain.ExecutorCommand:
 		return commandOf(s.Command)
 	case domain.ExecutorACP:
-		a := s.ACP
-		return &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Checkout: checkoutShown(a.Checkout), Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions,
-			Mcp: !a.NoTools, McpServers: toolServersOf(a.ToolServers)}
+		return acpOf(s.ACP)
 	case domain.ExecutorHTTP:
 		return &model.HTTPExecutor{URL: s.HTTP.URL, Headers: namesOf(s.HTTP.Headers), Signed: s.HTTP.Secret != "", Timeout: s.HTTP.Timeout, Grace: s.HTTP.EndGrace()}
 	case domain.ExecutorPull:
@@ -257,6 +255,16 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 		return &model.EchoExecutor{Delay: s.Echo.Delay}
 	}
 	return nil
+}
+
+// acpOf shows an agent of the protocol without the values of its environment.
+func acpOf(a *domain.ACPSpec) *model.AcpExecutor {
+	out := &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Checkout: checkoutShown(a.Checkout), Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions,
+		Mcp: !a.NoTools, McpServers: toolServersOf(a.ToolServers)}
+	if a.Preset != "" {
+		out.Preset = &a.Preset
+	}
+	return out
 }
 
 // commandOf shows a command without the values of its environment.

@@ -111,11 +111,18 @@ func TestAnACPExecutorBecomesASpecAndIsCheckedLikeACommand(t *testing.T) {
 		t.Fatalf("got %+v, %v", spec, err)
 	}
 	shown := executorOf(spec).(*model.AcpExecutor)
-	if shown.WorkingDirectory != "/srv/work" || !slices.Equal(shown.Environment, []string{"KEY"}) || shown.Permissions != domain.AcpPermissionPolicyReadOnly {
+	if shown.Preset != nil || shown.WorkingDirectory != "/srv/work" || !slices.Equal(shown.Environment, []string{"KEY"}) || shown.Permissions != domain.AcpPermissionPolicyReadOnly {
+		t.Errorf("shown as %+v", shown)
+	}
+	spec, err = executorSpec(in(func(a *model.AcpExecutorInput) { a.Preset, a.Argv = new("qwen"), nil }), []string{"executor"}, holder, labelSealer{})
+	if err != nil || spec.ACP.Preset != "qwen" || len(spec.ACP.Argv) != 0 {
+		t.Errorf("a preset needs no argv: %+v, %v", spec, err)
+	} else if shown := executorOf(spec).(*model.AcpExecutor); *shown.Preset != "qwen" {
 		t.Errorf("shown as %+v", shown)
 	}
 	for field, change := range map[string]func(*model.AcpExecutorInput){
 		"executor.acp.argv":             func(a *model.AcpExecutorInput) { a.Argv = nil },
+		"executor.acp.preset":           func(a *model.AcpExecutorInput) { a.Preset = new("clippy") },
 		"executor.acp.workingDirectory": func(a *model.AcpExecutorInput) { a.WorkingDirectory = nil },
 		"executor.acp.checkout.repository": func(a *model.AcpExecutorInput) {
 			a.WorkingDirectory, a.Checkout = nil, &model.CheckoutInput{Repository: "app", Per: domain.CheckoutPerTask}

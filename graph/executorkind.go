@@ -11,6 +11,7 @@ import (
 
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/preset"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -30,7 +31,7 @@ var headersOfHTTP = []string{
 }
 
 func acpSpec(r *inputProblems, a *model.AcpExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {
-	checkArguments(r, a.Argv, below(path, "argv"))
+	checkACPProgram(r, a, path)
 	folder := valueOf(a.WorkingDirectory)
 	if folder == "" && a.Checkout == nil {
 		r.add(below(path, "workingDirectory"), domain.UserErrorCodeRequired, "name the folder that the agent works in, e.g. /srv/work, or give a checkout")
@@ -48,9 +49,19 @@ func acpSpec(r *inputProblems, a *model.AcpExecutorInput, path []string, holder 
 		return nil, err
 	}
 	return &domain.ExecutorSpec{ACP: &domain.ACPSpec{
-		Argv: a.Argv, WorkingDirectory: folder, Checkout: checkout, Environment: sealed, Timeout: a.Timeout, Permissions: a.Permissions,
+		Preset: valueOf(a.Preset), Argv: a.Argv, WorkingDirectory: folder, Checkout: checkout, Environment: sealed, Timeout: a.Timeout, Permissions: a.Permissions,
 		NoTools: !a.Mcp, ToolServers: toolServers(a.McpServers),
 	}}, nil
+}
+
+// checkACPProgram refuses an agent of the protocol that is not known, and arguments that are none.
+func checkACPProgram(r *inputProblems, a *model.AcpExecutorInput, path []string) {
+	if _, known := preset.FindACP(valueOf(a.Preset)); a.Preset != nil && !known {
+		r.add(below(path, "preset"), domain.UserErrorCodeInvalid, "%q is no known agent of the protocol; there are %s. For any other leave preset out and give argv", *a.Preset, strings.Join(preset.ACPNames(), ", "))
+	}
+	if a.Preset == nil || len(a.Argv) > 0 {
+		checkArguments(r, a.Argv, below(path, "argv"))
+	}
 }
 
 func httpSpec(r *inputProblems, h *model.HTTPExecutorInput, path []string, holder xid.ID, sealer Sealer) (*domain.ExecutorSpec, error) {

@@ -2780,6 +2780,8 @@ enum CheckoutPer {
 
 "Any agent of the Agent Client Protocol, over stdio."
 type AcpExecutor {
+  "Known agent of the protocol, e.g. claude-agent-acp, gemini."
+  preset: String
   "Program and arguments; no shell."
   argv: [String!]!
   "Working folder; file requests stay inside. Empty where checkout gives one."
@@ -2932,8 +2934,10 @@ input McpHeaderInput {
 
 "ACP executor."
 input AcpExecutorInput {
-  "Program and arguments."
-  argv: [String!]!
+  "Known agent of the protocol: amp, auggie, claude-agent-acp, codex-acp, copilot, cursor, droid, gemini, goose, kilocode, kiro, opencode or qwen. It is started as its documentation says."
+  preset: String
+  "Program and arguments. With a preset: nothing, or the program to use instead of the usual one, then arguments to add."
+  argv: [String!]! = []
   "Working folder, an absolute path; file requests stay inside. Needed without checkout, and not together with it."
   workingDirectory: String
   "A working copy for each task or run, instead of one folder."

@@ -50,6 +50,8 @@ type WakeupPayload interface {
 
 // Any agent of the Agent Client Protocol, over stdio.
 type AcpExecutor struct {
+	// Known agent of the protocol, e.g. claude-agent-acp, gemini.
+	Preset *string `json:"preset,omitempty"`
 	// Program and arguments; no shell.
 	Argv []string `json:"argv"`
 	// Working folder; file requests stay inside. Empty where checkout gives one.
@@ -72,7 +74,9 @@ func (AcpExecutor) IsExecutor() {}
 
 // ACP executor.
 type AcpExecutorInput struct {
-	// Program and arguments.
+	// Known agent of the protocol: amp, auggie, claude-agent-acp, codex-acp, copilot, cursor, droid, gemini, goose, kilocode, kiro, opencode or qwen. It is started as its documentation says.
+	Preset *string `json:"preset,omitempty"`
+	// Program and arguments. With a preset: nothing, or the program to use instead of the usual one, then arguments to add.
 	Argv []string `json:"argv"`
 	// Working folder, an absolute path; file requests stay inside. Needed without checkout, and not together with it.
 	WorkingDirectory *string `json:"workingDirectory,omitempty"`

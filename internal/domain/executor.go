@@ -40,6 +40,7 @@ type CommandSpec struct {
 
 // ACPSpec is an Agent Client Protocol agent over stdio.
 type ACPSpec struct {
+	Preset           string              `json:"preset,omitempty"` // known agent of the protocol, e.g. gemini
 	Argv             []string            `json:"argv"`
 	WorkingDirectory string              `json:"working_directory"`
 	Checkout         *CheckoutSpec       `json:"checkout,omitempty"` // instead of a working directory

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	acp "github.com/coder/acp-go-sdk"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/preset"
 	"rouse.dev/rouse/internal/retry"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -60,7 +62,12 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 		return result, failure
 	}
 	tools := o.toolServers(req)
-	l, failure := o.prepare(req, spec.Argv, spec.WorkingDirectory)
+	argv, failure := commandLineOf(spec)
+	if failure != nil {
+		return result, failure
+	}
+	req.Environment = append(acpEnvironment(spec), req.Environment...)
+	l, failure := o.prepare(req, argv, spec.WorkingDirectory)
 	if failure != nil {
 		return result, failure
 	}
@@ -104,6 +111,24 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 	state := a.reap(p, &result)
 	talk.fill(&result, req, answered)
 	return result, talk.judge(ctx, result, answered, end, state, limits{spec.Timeout, acpGrace})
+}
+
+// commandLineOf is the agent's command line: its own, or that of its preset.
+func commandLineOf(spec *domain.ACPSpec) ([]string, *Failure) {
+	if spec.Preset == "" {
+		return spec.Argv, nil
+	}
+	known, ok := preset.FindACP(spec.Preset)
+	if !ok {
+		return nil, permanentLaunch("the ACP preset %q is not known to this version of rouse; it knows %s", spec.Preset, strings.Join(preset.ACPNames(), ", "))
+	}
+	return known.Argv(spec.Argv), nil
+}
+
+// acpEnvironment are the variables that a preset's agent needs besides its own.
+func acpEnvironment(spec *domain.ACPSpec) []Variable {
+	known, _ := preset.FindACP(spec.Preset) // one that is not known is not started
+	return variablesOf(known.Environment)
 }
 
 // attend waits for the answer and sees the agent off: its input is closed, and what does not end then is ended.

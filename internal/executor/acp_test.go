@@ -98,7 +98,9 @@ func TestAgentOnTheNpmLibrary(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, acpAgent){
 		"the last message is the result, chunks become lines":        testMessages,
 		"a session is loaded, its history is no output":              testLoad,
+		"a session is resumed where it cannot be loaded":             testResume,
 		"a session that is gone falls back to the full prompt":       testFallback,
+		"a preset gives the arguments and variables":                 testACPPreset,
 		"permissions are answered by the policy":                     testPermissions,
 		"files stay inside the folder, symlinks too":                 testFiles,
 		"a cancel is told to the agent and ends its group":           testACPCancel,
@@ -149,6 +151,47 @@ func testLoad(t *testing.T, agent acpAgent) {
 	}
 	if sink.text() != "STDOUT prompts 2" {
 		t.Errorf("the log is %q", sink.text())
+	}
+}
+
+func testResume(t *testing.T, agent acpAgent) {
+	a := newACP(t, Options{})
+	agent.argv = append(slices.Clone(agent.argv), "resumes")
+	first, err := a.Run(t.Context(), agent.request(domain.AcpPermissionPolicyReject, "history"), &recorder{})
+	if err != nil || first.Object["message"] != "prompts 1" {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	req := agent.request(domain.AcpPermissionPolicyReject, "history")
+	req.ResumeSessionID, req.FullPrompt = first.SessionID, "say from the start"
+	if second, err := a.Run(t.Context(), req, &recorder{}); err != nil || second.SessionID != first.SessionID || second.Object["message"] != "prompts 2" || second.Fresh {
+		t.Errorf("got %+v, %v", second, err)
+	}
+	req.ResumeSessionID = "gone"
+	if anew, err := a.Run(t.Context(), req, &recorder{}); err != nil || !anew.Fresh || anew.Object["message"] != "from the start" {
+		t.Errorf("one that is gone: %+v, %v", anew, err)
+	}
+}
+
+// testACPPreset starts the agent as a preset: what the executor names goes before the preset's own variables.
+func testACPPreset(t *testing.T, agent acpAgent) {
+	program := filepath.Join(t.TempDir(), "gemini")
+	script := fmt.Sprintf("#!/bin/sh\n[ \"$*\" = \"--acp --model x\" ] || exit 9\nexec %s\n", strings.Join(agent.argv, " "))
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	agent.argv = []string{program, "--model", "x"}
+	req := agent.request(domain.AcpPermissionPolicyReject, "env GEMINI_CLI_TRUST_WORKSPACE")
+	req.Spec.ACP.Preset = "gemini"
+	if result, err := newACP(t, Options{}).Run(t.Context(), req, &recorder{}); err != nil || result.Object["message"] != "true" {
+		t.Errorf("got %+v, %v", result, err)
+	}
+	req.Environment = []Variable{{"GEMINI_CLI_TRUST_WORKSPACE", "no"}}
+	if result, err := newACP(t, Options{}).Run(t.Context(), req, &recorder{}); err != nil || result.Object["message"] != "no" {
+		t.Errorf("got %+v, %v", result, err)
+	}
+	req.Spec.ACP.Preset = "clippy"
+	if _, err := newACP(t, Options{}).Run(t.Context(), req, &recorder{}); !strings.Contains(failureOf(t, err).Message, "it knows amp, auggie") {
+		t.Errorf("got %v", err)
 	}
 }
 

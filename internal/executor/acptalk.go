@@ -87,21 +87,18 @@ func (c *conversation) converse(ctx context.Context, req Request, ready func(ses
 	return nil
 }
 
-// openSession loads the session to resume, where there is one and the agent can, else opens a new one; it returns the
+// openSession reopens the session to resume, where there is one and the agent can, else opens a new one; it returns the
 // prompt that fits.
 func (c *conversation) openSession(ctx context.Context, req Request, hello acp.InitializeResponse) (prompt string, _ *Failure) {
 	cwd, servers := req.Spec.ACP.WorkingDirectory, c.tools.acpServers(req, hello)
 	if id := acp.SessionId(req.ResumeSessionID); id != "" {
-		err := errors.New("the agent does not announce that it can")
-		if hello.AgentCapabilities.LoadSession {
-			err = c.load(ctx, acp.LoadSessionRequest{SessionId: id, Cwd: cwd, McpServers: servers})
-		}
+		method, err := c.reopen(ctx, id, cwd, servers, hello.AgentCapabilities)
 		if err == nil {
 			c.session = id
 			return req.Prompt, nil
 		}
 		if ctx.Err() != nil {
-			return "", c.failed("session/load", err, domain.RunErrorCodeLaunch)
+			return "", c.failed(method, err, domain.RunErrorCodeLaunch)
 		}
 		c.out.say(fmt.Sprintf("the session %s could not be loaded, a new one is opened with the full prompt: %s", id, explain(err)))
 	}
@@ -114,6 +111,18 @@ func (c *conversation) openSession(ctx context.Context, req Request, hello acp.I
 	}
 	c.session = opened.SessionId
 	return req.fullPrompt(), nil
+}
+
+// reopen loads an earlier session, or resumes it where the agent announces that alone. method is what was asked for.
+func (c *conversation) reopen(ctx context.Context, id acp.SessionId, cwd string, servers []acp.McpServer, can acp.AgentCapabilities) (method string, _ error) {
+	switch {
+	case can.LoadSession:
+		return acp.AgentMethodSessionLoad, c.load(ctx, acp.LoadSessionRequest{SessionId: id, Cwd: cwd, McpServers: servers})
+	case can.SessionCapabilities.Resume != nil: // without the history
+		_, err := call[acp.ResumeSessionResponse](ctx, c, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{SessionId: id, Cwd: cwd, McpServers: servers})
+		return acp.AgentMethodSessionResume, err
+	}
+	return "", errors.New("the agent does not announce that it can")
 }
 
 // load loads a session. The history that the agent sends with it is not output of this run.

@@ -28,9 +28,12 @@ func (d *presetDialect) again(req Request) dialect {
 	return &presetDialect{d.spec, d.spec.NewReader(req.mask)}
 }
 
-func (d *presetDialect) environment() (variables []Variable) {
-	for _, name := range slices.Sorted(maps.Keys(d.spec.Environment)) {
-		variables = append(variables, Variable{name, d.spec.Environment[name]})
+func (d *presetDialect) environment() []Variable { return variablesOf(d.spec.Environment) }
+
+// variablesOf are the variables of a map, by name.
+func variablesOf(values map[string]string) (variables []Variable) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		variables = append(variables, Variable{name, values[name]})
 	}
 	return variables
 }

@@ -40,7 +40,11 @@ func (r Registry) Probe(ctx context.Context, req Request, ask bool) []domain.Che
 	case domain.ExecutorCommand:
 		p.program(ctx, req.Spec.Command.Argv, req.Spec.Command.WorkingDirectory)
 	case domain.ExecutorACP:
-		p.program(ctx, req.Spec.ACP.Argv, req.Spec.ACP.WorkingDirectory)
+		if argv, failure := commandLineOf(req.Spec.ACP); failure != nil {
+			p.fail("preset", failure.Message, "use one of these")
+		} else {
+			p.program(ctx, argv, req.Spec.ACP.WorkingDirectory)
+		}
 	}
 	if ask && !p.failed {
 		p.answer(ctx)

@@ -77,7 +77,7 @@ acp
   .agent({ name: "test-agent" })
   .onRequest(request.initialize, () => ({
     protocolVersion: acp.PROTOCOL_VERSION,
-    agentCapabilities: { loadSession: true },
+    agentCapabilities: process.argv[2] === "resumes" ? { sessionCapabilities: { resume: {} } } : { loadSession: true },
     agentInfo: { name: "test-agent", version: "1.0" },
     authMethods: [],
   }))
@@ -95,6 +95,12 @@ acp
       await client.notify(ask.session.update, { sessionId: params.sessionId, update: { sessionUpdate: "user_message_chunk", content } });
       await say(client, params.sessionId, "replayed\n");
     }
+    return {};
+  })
+  .onRequest(request.session.resume, ({ params }) => {
+    const file = `${params.cwd}/${params.sessionId}.session`;
+    if (!existsSync(file)) throw acp.RequestError.resourceNotFound(params.sessionId);
+    sessions.set(params.sessionId, { file, cwd: params.cwd });
     return {};
   })
   .onRequest(request.session.prompt, async ({ params, client }) => {
