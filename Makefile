@@ -81,11 +81,16 @@ test-model: ## the queue against its model, the full form: 2,000 sequences of 50
 	ROUSE_MODEL_FULL=1 $(GO) test -count=1 -v -run '^TestWaitingTellsTheTruth$$' ./internal/store
 
 .PHONY: test-agents
-test-agents: ## today's agent programs from npm, against a model that does what the prompt says (Node 22, 1.3 GB, minutes)
+test-agents: ## today's ten agent programs from npm, against a model that does what the prompt says (2.6 GB, a quarter of an hour)
 	cd internal/executor/testdata/agents && npm ci --no-audit --no-fund --ignore-scripts && node node_modules/@anthropic-ai/claude-code/install.cjs && node node_modules/opencode-ai/postinstall.mjs
-	$(GO) test -count=1 -tags agents -timeout 20m -v -run '^TestRealAgents$$' ./internal/executor
+	$(GO) test -count=1 -tags agents -timeout 60m -v -run '^(TestRealAgents|TestTheTableNames)' ./internal/executor $(if $(UPDATE),-update-table)
 	@tools/ensure-postgres.sh test
 	$(GO) test -count=1 -tags agents -timeout 20m -v -run '^TestRealAgentsWorkByTools$$' ./cmd/rouse
+
+.PHONY: test-agents-short
+test-agents-short: ## two of them, whose packages install fast (0.5 GB, two minutes)
+	cd internal/executor/testdata/agents/short && npm ci --no-audit --no-fund --ignore-scripts
+	ROUSE_AGENTS_FOLDER=testdata/agents/short ROUSE_AGENTS=codex,gemini $(GO) test -count=1 -tags agents -timeout 5m -v -run '^(TestRealAgents|TestTheTableNames)' ./internal/executor
 
 .PHONY: test-lists
 test-lists: ## what each list reads, by every filter and order, among a million ended runs (minutes)

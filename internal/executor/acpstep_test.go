@@ -81,7 +81,7 @@ func TestWhatIsKeptOfAnAgentsToolsAndPlansIsShort(t *testing.T) {
 
 func TestASecretThatCrossesACutDoesNotShowItsFirstHalf(t *testing.T) {
 	talk := newTranscript(newOutput(Request{Mask: hidden}, &recorder{}))
-	talk.say(strings.Repeat("x", maxAnswer-len(cutMark)-3) + "hunter2 and more" + strings.Repeat("y", 1<<20))
+	talk.say(strings.Repeat("x", maxAnswer-len(cutMark)-3)+"hunter2 and more"+strings.Repeat("y", 1<<20), "")
 	call := &httpCall{req: Request{Mask: hidden}}
 	refused := received{status: 500, header: http.Header{"Retry-After": {strings.Repeat("9", 1<<16)}}, body: []byte(strings.Repeat("x", httpErrorBytes-3) + "hunter2"), mask: hidden}
 	for name, text := range map[string]string{

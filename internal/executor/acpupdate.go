@@ -31,6 +31,7 @@ type transcript struct {
 	thought splitter
 	answer  []byte              // the agent's last message, cut at maxWords
 	spoke   bool                // the last update was a part of the message
+	id      string              // of the last message that has one; "" until one had
 	tools   map[string]toolCall // by brief ids
 	plan    string              // the last one, brief
 	cost    *domain.Said        // of the session so far, in US dollars
@@ -56,7 +57,7 @@ func newTranscript(out *output) *transcript {
 func (t *transcript) update(u acp.SessionUpdate) {
 	switch {
 	case u.AgentMessageChunk != nil:
-		t.say(blockText(u.AgentMessageChunk.Content))
+		t.say(blockText(u.AgentMessageChunk.Content), valueOr(u.AgentMessageChunk.MessageId, ""))
 		return
 	case u.AgentThoughtChunk != nil:
 		t.message.flush()
@@ -75,12 +76,19 @@ func (t *transcript) update(u acp.SessionUpdate) {
 	t.spoke = false
 }
 
-// say takes a part of the message. After something else a new message begins.
-func (t *transcript) say(text string) {
+// say takes a part of the message of that id; some agents give none. After something else, or with another id, a new message begins.
+// Where messages have ids, words without one are a warning of the program, and none of the agent's.
+func (t *transcript) say(text, id string) {
 	if text == "" {
 		return
 	}
-	if !t.spoke {
+	if id == "" && t.id != "" {
+		t.flush()
+		t.note(strings.TrimSpace(text))
+		return
+	}
+	if !t.spoke || id != t.id {
+		t.id = id
 		t.flush()
 		t.answer = t.answer[:0]
 	}
@@ -182,7 +190,7 @@ func (t *transcript) text() string {
 
 // forget drops what was said, such as the history that comes with a session that is loaded.
 func (t *transcript) forget() {
-	t.answer, t.spoke, t.plan = nil, false, ""
+	t.answer, t.spoke, t.plan, t.id = nil, false, "", ""
 }
 
 // brief is a text to be compared later: a long one is its digest, so that it is not kept.

@@ -22,6 +22,15 @@ type promptAnswer struct {
 		CachedWrite  domain.Said `json:"cachedWriteTokens"`
 		Total        domain.Said `json:"totalTokens"`
 	} `json:"usage"`
+	// Gemini CLI tells its tokens only here.
+	Meta struct {
+		Quota struct {
+			Tokens *struct {
+				Input  domain.Said `json:"input_tokens"`
+				Output domain.Said `json:"output_tokens"`
+			} `json:"token_count"`
+		} `json:"quota"`
+	} `json:"_meta"`
 }
 
 // cachedApart says whether the tokens of a cache are none of the input tokens: then the total is theirs, too. Agents differ in it.
@@ -72,18 +81,25 @@ func (c *conversation) costs(cost *domain.Said) {
 // usage is what the protocol reports; nil when it reports nothing. The cost is that of the whole session: of a resumed one counts
 // what is more than the agent said before the prompt, else than an earlier run of the session told.
 func (c *conversation) usage() *Usage {
-	told, cost := c.answer.Usage, c.transcript.cost
-	if told == nil && cost == nil {
+	told, quota, cost := c.answer.Usage, c.answer.Meta.Quota.Tokens, c.transcript.cost
+	if quota != nil && quota.Input.Value == nil { // other agents have other names in it, beside their usage
+		quota = nil
+	}
+	if told == nil && quota == nil && cost == nil {
 		return nil
 	}
 	var t domain.Tally
-	if told != nil {
+	switch {
+	case told != nil:
 		t.Input("usage.inputTokens", told.InputTokens.Value)
 		t.Output("usage.outputTokens", told.OutputTokens.Value)
 		if c.answer.cachedApart() {
 			t.Input("usage.cachedReadTokens", told.CachedRead.Value)
 			t.Input("usage.cachedWriteTokens", told.CachedWrite.Value)
 		}
+	case quota != nil:
+		t.Input("token_count.input_tokens", quota.Input.Value)
+		t.Output("token_count.output_tokens", quota.Output.Value)
 	}
 	if cost != nil {
 		t.Cost("cost.amount", costSince(c.before, cost.Value))

@@ -3,12 +3,14 @@
 package executor
 
 import (
+	"cmp"
+	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,18 +21,29 @@ import (
 
 // realAgent is a program from npm's registry, with what makes it ask the scripted model and nobody else.
 type realAgent struct {
-	name        string
+	name        string // its column in the table
+	version     string
+	preset      string   // of a command
+	acp         string   // of an agent of the protocol
+	arguments   []string // without them its own model chooses another one
+	free        []string // arguments with which it uses a shell without asking; an agent of the protocol asks
 	environment func(url string) []Variable
 	files       func(url string) map[string]string // below its home
-	cost        bool                               // it tells what it cost
+	tool        string                             // a step that reads the file notes.txt of its folder
+	denied      string                             // a step that it may not take
+	child       string                             // a step that starts a process in a session of its own; %s is the command
+	badKey      string                             // how its model's provider refuses a key
+	limit       func(after time.Duration) string   // and how until when
+	limited     []Variable                         // what makes it an account that has such limits
 }
 
-var realAgents = []realAgent{
-	{name: "claude", cost: true, environment: func(url string) []Variable {
-		return []Variable{{"ANTHROPIC_BASE_URL", url}, {"ANTHROPIC_API_KEY", "sk-test"}, {"CLAUDE_CODE_MAX_RETRIES", "1"}, {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"}}
-	}},
-	{name: "codex", environment: func(string) []Variable { return []Variable{{"OPENAI_API_KEY", "sk-test"}} }, files: func(url string) map[string]string {
-		return map[string]string{".codex/config.toml": `model = "scripted"
+func claudeEnvironment(url string) []Variable {
+	return []Variable{{"ANTHROPIC_BASE_URL", url}, {"ANTHROPIC_API_KEY", "sk-test"}, {"CLAUDE_CODE_MAX_RETRIES", "1"}, {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"},
+		{"IS_SANDBOX", "1"}} // as root it starts only where it is told that root can harm nothing
+}
+
+func codexFiles(url string) map[string]string {
+	return map[string]string{".codex/config.toml": `model = "scripted"
 model_provider = "scripted"
 [model_providers.scripted]
 name = "scripted"
@@ -40,27 +53,71 @@ wire_api = "responses"
 request_max_retries = 0
 stream_max_retries = 0
 `}
-	}},
-	{name: "gemini", environment: func(url string) []Variable {
-		return []Variable{{"GOOGLE_GEMINI_BASE_URL", url}, {"GEMINI_API_KEY", "g-test"}}
-	}, files: func(string) map[string]string {
-		return map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`}
-	}},
-	{name: "opencode", cost: true, environment: func(string) []Variable {
-		return []Variable{{"OPENCODE_DISABLE_MODELS_FETCH", "1"}, {"OPENCODE_DISABLE_AUTOUPDATE", "1"}}
-	}, files: func(url string) map[string]string {
-		return map[string]string{".config/opencode/opencode.json": `{"model":"scripted/m","small_model":"scripted/m","provider":{"scripted":{"npm":"@ai-sdk/openai-compatible","name":"scripted",
-"options":{"baseURL":"` + url + `/v1","apiKey":"sk-test"},"models":{"m":{"name":"m","cost":{"input":3,"output":15,"cache_read":1},"limit":{"context":100000,"output":8000}}}}}}`}
-	}},
 }
+
+func geminiEnvironment(url string) []Variable {
+	return []Variable{{"GOOGLE_GEMINI_BASE_URL", url}, {"GEMINI_API_KEY", "g-test"}}
+}
+
+func geminiFiles(string) map[string]string {
+	return map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`}
+}
+
+func opencodeFiles(url string) map[string]string {
+	return map[string]string{".config/opencode/opencode.json": `{"model":"scripted/m","small_model":"scripted/m","provider":{"scripted":{"npm":"@ai-sdk/openai-compatible","name":"scripted",
+"options":{"baseURL":"` + url + `/v1","apiKey":"sk-test"},"models":{"m":{"name":"m","cost":{"input":3,"output":15,"cache_read":1},"limit":{"context":100000,"output":8000}}}}}}`}
+}
+
+var opencodeEnvironment = []Variable{{"OPENCODE_DISABLE_MODELS_FETCH", "1"}, {"OPENCODE_DISABLE_AUTOUPDATE", "1"}}
+
+func realAgents() []realAgent {
+	claude := realAgent{environment: claudeEnvironment, tool: `Read {"file_path":"notes.txt"}`, denied: `Bash {"command":"touch denied"}`, child: `Bash {"command":"%s"}`,
+		badKey: "401 invalid x-api-key", limit: claudeLimit, limited: []Variable{{"ANTHROPIC_API_KEY", ""}, {"CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-test"}}}
+	// Of a command that ends at once codex tells nothing.
+	codex := realAgent{environment: func(string) []Variable { return []Variable{{"OPENAI_API_KEY", "sk-test"}} }, files: codexFiles, tool: `exec_command {"cmd":"sleep 1; cat notes.txt"}`,
+		denied: `exec_command {"cmd":"sleep 1; touch /etc/denied"}`, child: `exec_command {"cmd":"%s"}`, badKey: "401 Incorrect API key provided", limit: codexLimit}
+	gemini := realAgent{arguments: []string{"-m", "gemini-2.5-pro"}, environment: geminiEnvironment, files: geminiFiles, tool: `read_file {"file_path":"notes.txt"}`,
+		denied: `run_shell_command {"command":"touch denied"}`, child: `run_shell_command {"command":"%s"}`, badKey: "400 API key not valid. Please pass a valid API key.", limit: geminiLimit}
+	opencode := realAgent{environment: func(string) []Variable { return opencodeEnvironment }, files: opencodeFiles, tool: `read {"filePath":"notes.txt"}`,
+		denied: `read {"filePath":"/etc/hostname"}`, child: `bash {"command":"%s","description":"x"}`, badKey: "401 Incorrect API key provided", limit: headerLimit}
+	qwen := realAgent{environment: func(url string) []Variable {
+		return []Variable{{"OPENAI_BASE_URL", url + "/v1"}, {"OPENAI_API_KEY", "sk-test"}, {"OPENAI_MODEL", "scripted"}}
+	}, files: func(string) map[string]string {
+		return map[string]string{".qwen/settings.json": `{"security":{"auth":{"selectedType":"openai"}},"tools":{"approvalMode":"default"}}`}
+	}, tool: `read_file {"file_path":"notes.txt"}`, denied: `run_shell_command {"command":"touch denied","is_background":false}`, child: `run_shell_command {"command":"%s","is_background":false}`,
+		badKey: "401 Incorrect API key provided", limit: headerLimit}
+	copilot := realAgent{environment: func(url string) []Variable {
+		return []Variable{{"COPILOT_OFFLINE", "true"}, {"COPILOT_PROVIDER_BASE_URL", url + "/v1"}, {"COPILOT_PROVIDER_API_KEY", "sk-test"}, {"COPILOT_MODEL", "gpt-4.1"}}
+	}, tool: `view {"path":"notes.txt"}`, denied: `bash {"command":"touch denied","description":"x"}`, child: `bash {"command":"%s","description":"x"}`, badKey: "401 Incorrect API key provided", limit: headerLimit}
+	return []realAgent{
+		claude.as("claude", "2.1.332", "", "--allowedTools", "Bash"), codex.as("codex", "0.171.0", "", "-s", "danger-full-access"),
+		gemini.as("gemini", "0.61.0", "", "--approval-mode", "yolo"), opencode.as("opencode", "1.18.33", ""),
+		claude.as("claude-agent-acp", "0.101.0", "acp"), codex.as("codex-acp", "2.6.0", "acp"), gemini.as("gemini --acp", "0.61.0", "acp"),
+		opencode.as("opencode acp", "1.18.33", "acp"), qwen.as("qwen --acp", "0.24.4", "acp"), copilot.as("copilot --acp", "1.0.102", "acp"),
+	}
+}
+
+// as is the program as a preset's command, or as an agent of the protocol.
+func (a realAgent) as(name, version, protocol string, free ...string) realAgent {
+	a.name, a.version, a.free = name, version, free
+	if first, _, _ := strings.Cut(name, " "); protocol != "" {
+		a.acp = first
+	} else {
+		a.preset = first
+	}
+	return a
+}
+
+func (a realAgent) program() string { return cmp.Or(a.preset, a.acp) }
 
 // agentHome is where one program lives: a home and a folder to work in.
 type agentHome struct {
 	realAgent
-	t    *testing.T
-	c    *Command
-	home string
-	url  string
+	t     *testing.T
+	c     *Command
+	home  string
+	url   string
+	model *modelserver.Server
 }
 
 // scripted starts a model on a loopback address.
@@ -83,100 +140,68 @@ func scripted(t *testing.T) (url string, model *modelserver.Server) {
 	return "http://" + listener.Addr().String(), model
 }
 
-func (a realAgent) settle(t *testing.T, url string) agentHome {
+func (a realAgent) settle(t *testing.T, url string, model *modelserver.Server) agentHome {
 	t.Helper()
-	h := agentHome{a, t, newCommand(t, Options{}), t.TempDir(), url}
+	home, err := os.MkdirTemp("/var/tmp", "agent-") // codex wants its home outside of the temporary folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	h := agentHome{a, t, newCommand(t, Options{}), home, url, model}
+	files := map[string]string{"work/notes.txt": "a note\n"}
 	if a.files != nil {
 		for name, text := range a.files(url) {
-			path := filepath.Join(h.home, name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			files[name] = text
 		}
 	}
-	if err := os.Mkdir(filepath.Join(h.home, "work"), 0o700); err != nil {
-		t.Fatal(err)
+	for name, text := range files {
+		path := filepath.Join(h.home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return h
 }
 
-func (h agentHome) run(session, prompt string, more ...Variable) (Result, error, *recorder) {
-	h.t.Helper()
-	program, err := filepath.Abs(filepath.Join("testdata", "agents", "node_modules", ".bin", h.name))
-	if err == nil {
-		_, err = os.Stat(program)
-	}
+func (h agentHome) work() string { return filepath.Join(h.home, "work") }
+
+// given is one run of a program.
+type given struct {
+	session   string
+	prompt    string
+	arguments []string
+	allow     bool          // an agent of the protocol gets leave for all
+	timeout   time.Duration // 0: long
+	variables []Variable
+}
+
+// binaries is the folder of the programs that npm installed.
+func (h agentHome) binaries() string {
+	folder, err := filepath.Abs(cmp.Or(os.Getenv("ROUSE_AGENTS_FOLDER"), filepath.Join("testdata", "agents")))
 	if err != nil {
+		h.t.Fatal(err)
+	}
+	return filepath.Join(folder, "node_modules", ".bin")
+}
+
+func (h agentHome) run(ctx context.Context, g given, sink *recorder) (Result, error) {
+	h.t.Helper()
+	program := filepath.Join(h.binaries(), h.program())
+	if _, err := os.Stat(program); err != nil {
 		h.t.Fatalf("the program is not installed (make test-agents does that): %v", err)
 	}
-	sink := &recorder{}
-	result, err := h.c.Run(h.t.Context(), Request{RunID: "run_1", AgentID: "agt_1", WorkspaceID: "wsp_1", Attempt: 1, Prompt: prompt, FullPrompt: prompt, ResumeSessionID: session,
-		Environment: append(append([]Variable{{"HOME", h.home}, {"PATH", os.Getenv("PATH")}}, h.environment(h.url)...), more...),
-		Spec:        domain.ExecutorSpec{Command: &domain.CommandSpec{Preset: h.name, Argv: []string{program}, WorkingDirectory: filepath.Join(h.home, "work"), Timeout: 2 * time.Minute, Grace: time.Second}}}, sink)
-	return result, err, sink
-}
-
-// Today's programs run, go on with their sessions, tell their use, and say why they cannot, against a model that does what the prompt
-// says. `make test-agents` installs them.
-func TestRealAgents(t *testing.T) {
-	for _, a := range realAgents {
-		t.Run(a.name, func(t *testing.T) {
-			url, model := scripted(t)
-			h := a.settle(t, url)
-			first, err, sink := h.run("", "@@say Done.\\n```json\\n{\\n  \"summary\": \"first\",\\n  \"actions\": [{\"type\": \"complete_task\"}],\\n  \"usage\": {\"cost_usd\": 9999}\\n}\\n```\\nThat is all.")
-			if err != nil || first.Object["summary"] != "first" || first.Object["actions"] == nil || !first.Resumable {
-				t.Fatalf("the first run: %+v, %v\n%s", first, err, sink.text())
-			}
-			h.wantUse("the first run", first)
-			again, err, sink := h.run(first.SessionID, `@@say {"summary":"second"}`)
-			if err != nil || again.Object["summary"] != "second" || again.SessionID != first.SessionID || again.Fresh {
-				t.Fatalf("the second run: %+v, %v\n%s", again, err, sink.text())
-			}
-			if h.cost && (again.Usage == nil || *again.Usage != *first.Usage) {
-				t.Errorf("the second run used %+v, and the first one, which did as much, %+v", again.Usage, first.Usage)
-			}
-			h.wantRefusals(first.SessionID)
-			lost, err, sink := h.run("5f1c0000-0000-4000-8000-000000000001", `@@say {"summary":"anew"}`)
-			if err != nil || !lost.Fresh || lost.Object["summary"] != "anew" {
-				t.Errorf("a session that is not known: %+v, %v\n%s", lost, err, sink.text())
-			}
-			if calls := model.Calls(); len(calls) < 5 {
-				t.Errorf("the model was asked %d times", len(calls))
-			}
-		})
+	argv := slices.Concat([]string{program}, h.arguments, g.arguments)
+	timeout := cmp.Or(g.timeout, 3*time.Minute)
+	req := Request{RunID: "run_1", AgentID: "agt_1", WorkspaceID: "wsp_1", Attempt: 1, Prompt: g.prompt, FullPrompt: g.prompt, ResumeSessionID: g.session,
+		Environment: append([]Variable{{"HOME", h.home}, {"PATH", h.binaries() + ":" + os.Getenv("PATH")}}, append(h.environment(h.url), g.variables...)...)}
+	if h.preset != "" {
+		req.Spec.Command = &domain.CommandSpec{Preset: h.preset, Argv: argv, WorkingDirectory: h.work(), Timeout: timeout, Grace: time.Second}
+		return h.c.Run(ctx, req, sink)
 	}
-}
-
-func (h agentHome) wantUse(name string, r Result) {
-	h.t.Helper()
-	if r.Usage == nil || r.Usage.InputTokens < 100 || r.Usage.OutputTokens < 11 || r.Usage.CostUSD == "9999" || h.cost && r.Usage.CostUSD == "0" {
-		h.t.Errorf("%s used %+v", name, r.Usage)
+	policy := domain.AcpPermissionPolicyReadOnly
+	if g.allow {
+		policy = domain.AcpPermissionPolicyAllow
 	}
-}
-
-// wantRefusals resumes the session while the model's provider refuses: none of that is the session's fault.
-func (h agentHome) wantRefusals(session string) {
-	h.t.Helper()
-	for _, test := range []struct {
-		name, step string
-		want       domain.RunErrorCode
-	}{
-		{"a bad key", map[string]string{"claude": "401 invalid x-api-key", "codex": "401 Incorrect API key provided", "opencode": "401 Incorrect API key provided", "gemini": "400 API key not valid. Please pass a valid API key."}[h.name], domain.RunErrorCodeAuth},
-		{"no credit", map[string]string{"claude": "400 Your credit balance is too low to access the Anthropic API.", "codex": `429 {"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}`}[h.name], domain.RunErrorCodeBilling},
-		{"a limit", map[string]string{
-			"claude": fmt.Sprintf("429 anthropic-ratelimit-unified-status=rejected anthropic-ratelimit-unified-reset=%d Too many", time.Now().Add(26*time.Hour).Unix()),
-			"codex":  `429 {"type":"usage_limit_reached","message":"The usage limit has been reached","plan_type":"plus","resets_in_seconds":90000}`,
-		}[h.name], domain.RunErrorCodeRateLimited},
-		{"an overload", map[string]string{"claude": "529 Overloaded", "codex": "503 overloaded"}[h.name], domain.RunErrorCodeOther},
-	} {
-		if test.step == "" {
-			continue // another program's refusal
-		}
-		result, err, sink := h.run(session, "@@status "+test.step)
-		var f *Failure
-		limited := errors.As(err, &f) && f.Code == domain.RunErrorCodeOther && test.want == domain.RunErrorCodeRateLimited && strings.Contains(f.Words, "limit")
-		if f == nil || f.Code != test.want && !limited || result.Fresh {
-			h.t.Errorf("%s: %+v, fresh %t\n%s", test.name, f, result.Fresh, sink.text())
-		}
-	}
+	req.Spec.ACP = &domain.ACPSpec{Preset: h.acp, Argv: argv, WorkingDirectory: h.work(), Timeout: timeout, Permissions: policy}
+	return NewACP(h.c).Run(ctx, req, sink)
 }

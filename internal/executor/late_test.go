@@ -101,3 +101,35 @@ func TestAPermissionRequestNamesItsToolForLater(t *testing.T) {
 		t.Errorf("steps %v", sink.steps)
 	}
 }
+
+// What an agent's program says beside the agent's messages, as adapters do of warnings, is no part of the last message.
+func TestWarningsOfAnAdapterAreNoPartOfTheMessage(t *testing.T) {
+	type part struct{ id, text string }
+	for _, c := range []struct {
+		name  string
+		parts []part
+		want  string
+	}{
+		{"codex-acp 2.6.0 warns before", []part{{"", "Warning: Model metadata for `scripted` not found.\n\n"}, {"msg_2", "done"}}, "done"},
+		{"claude-agent-acp 0.101.0 warns behind", []part{{"msg_3", "do"}, {"msg_3", "ne"}, {"", "**Warning:** We're changing auto mode."}}, "done"},
+		{"two messages", []part{{"msg_1", "I look first."}, {"msg_2", "done"}}, "done"},
+		{"an agent that gives no ids", []part{{"", "do"}, {"", "ne"}}, "done"},
+	} {
+		sink := &recorder{}
+		talk := newTranscript(newOutput(Request{}, sink))
+		for _, p := range c.parts {
+			chunk := &acp.SessionUpdateAgentMessageChunk{Content: acp.TextBlock(p.text)}
+			if p.id != "" {
+				chunk.MessageId = &p.id
+			}
+			talk.update(acp.SessionUpdate{AgentMessageChunk: chunk})
+		}
+		talk.flush()
+		if got := talk.text(); got != c.want {
+			t.Errorf("%s: the last message is %q", c.name, got)
+		}
+		if !strings.Contains(sink.text(), "STDOUT done") || strings.Contains(c.name, "warns") && !strings.Contains(sink.text(), "Warning:") {
+			t.Errorf("%s: the log is %q", c.name, sink.text())
+		}
+	}
+}

@@ -62,6 +62,8 @@ func TestAmountsOfTheProtocol(t *testing.T) {
 		{"cached tokens beside the others, as Claude's agent tells them", nil, nil, `{"usage":{"inputTokens":60,"outputTokens":11,"cachedReadTokens":40,"cachedWriteTokens":0,"totalTokens":111}}`, &Usage{InputTokens: 100, OutputTokens: 11, CostUSD: "0"}},
 		{"cached tokens among the others", nil, nil, `{"usage":{"inputTokens":100,"outputTokens":11,"cachedReadTokens":40,"totalTokens":111}}`, &Usage{InputTokens: 100, OutputTokens: 11, CostUSD: "0"}},
 		{"cached tokens without a total", nil, nil, `{"usage":{"inputTokens":100,"outputTokens":11,"cachedReadTokens":40}}`, &Usage{InputTokens: 100, OutputTokens: 11, CostUSD: "0"}},
+		{"tokens where Gemini CLI alone tells them", nil, nil, `{"_meta":{"quota":{"token_count":{"input_tokens":100,"output_tokens":11}}}}`, &Usage{InputTokens: 100, OutputTokens: 11, CostUSD: "0"}},
+		{"a member of other agents with that name", nil, nil, `{"_meta":{"quota":{"token_count":{"inputTokens":100}}}}`, nil},
 		{"a cost as text", nil, updated(`"0.5"`), `{}`, &Usage{CostUSD: "0.5", SessionCost: true}},
 		{"only what is new of a resumed session", updated("0.25"), updated("1"), `{}`, &Usage{CostUSD: "0.75"}},
 		{"a session that told nothing before", nil, updated("1"), `{}`, &Usage{CostUSD: "1", SessionCost: true}},

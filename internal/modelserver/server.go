@@ -28,6 +28,7 @@ type Server struct {
 	mu    sync.Mutex
 	calls []Call
 	key   string
+	heard func(Call)
 }
 
 // Call is one request of an agent that the server answered.
@@ -44,6 +45,13 @@ func (s *Server) RequireKey(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.key = key
+}
+
+// OnCall has f called with each request, before it is answered.
+func (s *Server) OnCall(f func(Call)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = f
 }
 
 // Calls are the requests that were answered so far.
@@ -123,8 +131,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.key != "" && !hasKey(r, s.key) {
 		step = Step{Kind: Status, Code: http.StatusUnauthorized, Text: "invalid x-api-key"}
 	}
-	s.calls = append(s.calls, Call{kind.name(), r.URL.Path, step, a.tools, prompt})
+	call := Call{kind.name(), r.URL.Path, step, a.tools, prompt}
+	s.calls = append(s.calls, call)
+	heard := s.heard
 	s.mu.Unlock()
+	if heard != nil {
+		heard(call)
+	}
 	switch step.Kind {
 	case Wait:
 		<-r.Context().Done()
