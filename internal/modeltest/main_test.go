@@ -20,6 +20,8 @@ const (
 	// A sequence does one thing after the other, so the race detector finds little, and makes it three times as expensive. It
 	// watches a few of them, and all those that meet; the others are tested without it (make test-sequences).
 	sequencesRaced, officeRaced = 16, 8
+	// How many meet.
+	sequencesMeet, officeMeet = 96, 48
 )
 
 // fullVariable asks for the full form, seedVariable for a sequence that was seen before.
@@ -33,8 +35,8 @@ func sequences() int       { return howMany(sequencesFull, sequencesShort, seque
 func officeSequences() int { return howMany(officeFull, officeShort, officeRaced) }
 
 // sequencesAtOnce is how many meet, officeAtOnce how many of those about tasks and money: as many under the race detector.
-func sequencesAtOnce() int { return howMany(sequencesFull, sequencesShort, sequencesShort) }
-func officeAtOnce() int    { return howMany(officeFull, officeShort, officeShort) }
+func sequencesAtOnce() int { return howMany(sequencesFull, sequencesMeet, sequencesMeet) }
+func officeAtOnce() int    { return howMany(officeFull, officeMeet, officeMeet) }
 
 func howMany(full, short, watched int) int {
 	switch {
