@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,11 +22,11 @@ type toolProgram struct {
 	name      string
 	variables func(url string) map[string]string
 	files     func(url string) map[string]string // below its home
-	acp       []string                           // the command line by which it speaks the Agent Client Protocol
+	acp       []string                           // the command line by which it speaks the Agent Client Protocol; nil: not tried
 }
 
 var toolPrograms = []toolProgram{
-	{name: "claude", acp: []string{"claude-agent-acp"}, variables: func(url string) map[string]string {
+	{name: "claude", variables: func(url string) map[string]string {
 		return map[string]string{"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-test", "CLAUDE_CODE_MAX_RETRIES": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ENABLE_TOOL_SEARCH": "false"}
 	}},
 	{name: "codex", acp: []string{"codex-acp"}, variables: func(string) map[string]string { return map[string]string{"OPENAI_API_KEY": "sk-test"} }, files: func(url string) map[string]string {
@@ -112,6 +113,9 @@ func TestRealAgentsWorkByTools(t *testing.T) {
 	foreign, _ := o.create(map[string]any{"title": "Foreign", "description": "secret plans"})
 	for i, p := range append(toolPrograms, toolPrograms...) {
 		name, acp := p.name, i >= len(toolPrograms)
+		if acp && p.acp == nil { // claude-agent-acp asks the model by itself whether a tool may be used, which no script foresees
+			continue
+		}
 		if acp {
 			name = strings.Join(p.acp, " ") + " by ACP"
 		}
@@ -133,7 +137,8 @@ func TestRealAgentsWorkByTools(t *testing.T) {
 				t.Fatalf("made %+v", made)
 			}
 			run := o.wakeup(made.WakeupRequests[0].ID).Run.ID
-			view := o.end(run)
+			eventually(t, "the end of the run", 5*time.Minute, func() bool { return !slices.Contains([]string{"QUEUED", "CLAIMED"}, o.run(run).Status) })
+			view := o.run(run)
 			if view.Status != "FINISHED" || view.Summary != "counted" {
 				t.Errorf("the run: %+v\n%s\noffered: %v", view, strings.Join(view.lines(), "\n"), offered(model))
 			}

@@ -35,6 +35,24 @@ func (o Options) launchFile(kind string, run xid.ID, attempt int, text string) (
 	return file.Name(), nil
 }
 
+// settingsFile is the name of the file in a settingsFolder.
+const settingsFile = "settings.json"
+
+// settingsFolder makes a folder of root's with a file of settings that everybody may read and nobody else may change: programs take
+// the machine's settings from such files alone. There is no secret in it.
+func (o Options) settingsFolder(run xid.ID, attempt int, text string) (path string, err error) {
+	folder, err := os.MkdirTemp("", launchFiles(toolsFile, o.Installation, run.String(), strconv.Itoa(attempt)))
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(folder, settingsFile)
+	err = errors.Join(os.WriteFile(file, []byte(text), 0o644), os.Chmod(file, 0o644), os.Chmod(folder, 0o755)) //nolint:gosec // the agents' account reads it
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(folder))
+	}
+	return folder, nil
+}
+
 // launchFiles is a pattern of the names of an attempt's files.
 func launchFiles(kind, installation, run, attempt string) string {
 	return kind + installation + "." + run + "." + attempt + "-*"
@@ -50,7 +68,7 @@ func removeLaunchFiles(launch string) {
 	for _, kind := range []string{promptFile, toolsFile} {
 		files, _ := filepath.Glob(filepath.Join(os.TempDir(), launchFiles(kind, parts[0], parts[1], parts[2]))) // the pattern is a good one
 		for _, file := range files {
-			_ = os.Remove(file)
+			_ = os.RemoveAll(file)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package executor
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,13 +73,18 @@ func (o Options) handTools(req *Request) (handing, *Failure) {
 	for name, value := range handed.Environment {
 		variables = append(variables, Variable{name, value})
 	}
-	if handed.FileVar != "" {
-		file, err := o.launchFile(toolsFile, req.RunID, req.Attempt, handed.File)
+	switch {
+	case handed.FileVar == "":
+	case os.Geteuid() != 0:
+		h.note = "the agent's model does not get the tools of its run, because its program takes such settings from files of root alone, and rouse does not run as root: " +
+			"run it as an ACP agent, which is told of them by the protocol"
+	default:
+		folder, err := o.settingsFolder(req.RunID, req.Attempt, handed.File)
 		if err != nil {
 			return h, launchFailure(err, "the agent's program could not be told of its tools, in a file: %v", err)
 		}
-		h.cleanUp = func() { _ = os.Remove(file) } // a file in the temporary folder
-		variables = append(variables, Variable{handed.FileVar, file})
+		h.cleanUp = func() { _ = os.RemoveAll(folder) } // a folder in the temporary one
+		variables = append(variables, Variable{handed.FileVar, filepath.Join(folder, settingsFile)})
 	}
 	for _, v := range variables {
 		if slices.ContainsFunc(req.Environment, func(own Variable) bool { return own.Name == v.Name }) {

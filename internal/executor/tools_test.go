@@ -45,6 +45,10 @@ func TestAnAgentsProgramIsToldOfTheToolsOfItsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	byFile := []string{`{"mcpServers":{"rouse":{"args":["mcp"],"command":"` + self}
+	if os.Geteuid() != 0 { // the program takes such a file from root alone
+		byFile = []string{"variable: \n", "run it as an ACP agent"}
+	}
 	own := []domain.ToolServer{{Name: "docs", Command: []string{"docs-server"}, Environment: []string{"DOCS_KEY"}}}
 	for name, test := range map[string]struct {
 		options     Options
@@ -55,7 +59,7 @@ func TestAnAgentsProgramIsToldOfTheToolsOfItsRun(t *testing.T) {
 	}{
 		"arguments":                        {Options{Tools: self}, domain.CommandSpec{Preset: "claude"}, "NONE", nil, []string{`--mcp-config={"mcpServers":{"rouse":{"args":["mcp"],"command":"` + self, "--allowedTools=mcp__rouse\n", "--own"}, nil},
 		"a variable":                       {Options{Tools: self}, domain.CommandSpec{Preset: "opencode"}, "OPENCODE_CONFIG_CONTENT", nil, []string{`variable: {"mcp":{"rouse":{"command":["` + self + `","mcp"]`}, nil},
-		"a file":                           {Options{Tools: self}, domain.CommandSpec{Preset: "gemini"}, "GEMINI_CLI_SYSTEM_DEFAULTS_PATH", nil, []string{"variable: " + os.TempDir(), `{"mcpServers":{"rouse":{"args":["mcp"],"command":"` + self}, nil},
+		"a file":                           {Options{Tools: self}, domain.CommandSpec{Preset: "gemini"}, "GEMINI_CLI_SYSTEM_DEFAULTS_PATH", nil, byFile, nil},
 		"the executor says no":             {Options{Tools: self}, domain.CommandSpec{Preset: "claude", NoTools: true}, "NONE", nil, []string{"--own"}, []string{"mcp"}},
 		"a server of its own":              {Options{Tools: self}, domain.CommandSpec{Preset: "codex", NoTools: true, ToolServers: own}, "NONE", []Variable{{"DOCS_KEY", "hunter2"}}, []string{`mcp_servers.docs={command="docs-server",args=[],env_vars=["DOCS_KEY"]`}, []string{"mcp_servers.rouse", "hunter2"}},
 		"a program that knows of no tools": {Options{Tools: self}, domain.CommandSpec{Preset: "aider"}, "NONE", nil, []string{"--own"}, []string{"mcp"}},
@@ -66,7 +70,7 @@ func TestAnAgentsProgramIsToldOfTheToolsOfItsRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			said, left := handed(t, test.options, test.spec, test.variable, test.more...)
 			for _, text := range test.holds {
-				if !strings.Contains(said, text) && text != "variable: "+os.TempDir() {
+				if !strings.Contains(said, text) {
 					t.Errorf("lacks %q:\n%s", text, said)
 				}
 			}
