@@ -149,6 +149,11 @@ bench-queue: ## the figures of the queue against pgbench, on a durable cluster o
 	@tools/ensure-postgres.sh test
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 60m ./internal/queuebench
 
+.PHONY: bench-retention
+bench-retention: ## a month of history, a million cycles under retention, as far as 15 minutes go (ROUSE_BENCH_MINUTES): bytes and claims of its last eighth
+	@tools/ensure-postgres.sh test
+	ROUSE_BENCH_CYCLES=1000000 $(GO) test -run '^$$' -bench '^BenchmarkRetention$$' -benchtime 1x -timeout 60m ./internal/queuebench
+
 .PHONY: bench-drain
 bench-drain: ## 1,000 fires that wait, worked off by the built program, against pgbench on the same cluster (ROUSE_BENCH_PROFILE=1: with its statements)
 	@tools/ensure-postgres.sh test

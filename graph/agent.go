@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinetrigger"
 	"rouse.dev/rouse/graph/model"
@@ -92,7 +93,7 @@ func (r *Resolver) scheduledAgents(ctx context.Context, ids []xid.ID) (map[xid.I
 
 // wakeAgent inserts a USER wakeup, which is routed before it answers.
 func (r *Resolver) wakeAgent(ctx context.Context, in model.WakeAgentInput) (store.Made, error) {
-	a, err := r.presentAgent(ctx, in.AgentID)
+	a, err := r.presentAgent(ctx, in.AgentID, agent.FieldID, agent.FieldWorkspaceID)
 	if err != nil {
 		return store.Made{}, err
 	}

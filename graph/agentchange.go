@@ -12,9 +12,13 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// presentAgent finds an agent that the caller sees and that is not deleted.
-func (r *Resolver) presentAgent(ctx context.Context, id xid.ID) (*ent.Agent, error) {
-	a, err := visible(r.Reader.Agent.Query().Where(agent.ID(id), agent.DeletedAtIsNil()).Only(ctx))
+// presentAgent finds an agent that the caller sees and that is not deleted. Only the columns that are named are read; none: all.
+func (r *Resolver) presentAgent(ctx context.Context, id xid.ID, columns ...string) (*ent.Agent, error) {
+	query := r.Reader.Agent.Query().Where(agent.ID(id), agent.DeletedAtIsNil())
+	if len(columns) > 0 {
+		query.Select(columns...)
+	}
+	a, err := visible(query.Only(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("look for agent: %w", err)
 	}

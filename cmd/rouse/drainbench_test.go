@@ -27,11 +27,14 @@ func BenchmarkDrain(b *testing.B) {
 		newJourney(keeper).fireMany(agents, fires)
 		beginProfile(b, db)
 		cluster := processorTimes(b, databaseProcesses(b, data)...)
-		server := start(b, pgtest.Folder(b), env, "--workers", fmt.Sprint(agents))
+		profiles, profiled := profileEnv(b)
+		server := start(b, pgtest.Folder(b), append(profiled, env...), "--workers", fmt.Sprint(agents))
+		endProfiles := profile(b, profiles, "drain", 3*time.Second)
 		waitForNone(b, db, `SELECT count(*) FROM routine_runs WHERE completed_at IS NULL`)
 		cluster = processorTimes(b, databaseProcesses(b, data)...) - cluster
 		used := processorTimes(b, server.cmd.Process.Pid)
 		endProfile(b, db, fires)
+		endProfiles()
 		server.end(syscall.SIGTERM)
 
 		after, _ := pgtest.Pgbench(b, address, 5, 8)

@@ -108,7 +108,7 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if binary, err = build(filepath.Join(dir, "rouse")); err != nil {
+	if binary, err = build(filepath.Join(dir, "rouse"), profileFlags()...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

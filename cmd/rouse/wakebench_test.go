@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,8 +15,24 @@ import (
 	"rouse.dev/rouse/internal/pgtest"
 )
 
-// hook is an agent with a routine that a webhook fires.
-type hook struct{ agent, routine, path, secret string }
+// hook is an agent with a routine that webhooks fire. A trigger takes a number of deliveries in a minute (domain.WebhookRateLimit), and a
+// client makes more than that.
+type hook struct {
+	agent, routine string
+	triggers       []triggerOfHook
+	next           int
+}
+
+type triggerOfHook struct{ path, secret string }
+
+// triggersOfHook is what a routine may have.
+const triggersOfHook = 50
+
+// trigger is the one whose turn it is.
+func (h *hook) trigger() triggerOfHook {
+	h.next++
+	return h.triggers[h.next%len(h.triggers)]
+}
 
 // BenchmarkWakes: 64 clients on connections that stay wake agents, fire routines and call webhooks, each an agent of its own, one
 // kind after the other. First while nothing is executed, then while a server works off what has been caused, 64 runs at a time.
@@ -25,16 +42,22 @@ func BenchmarkWakes(b *testing.B) {
 	length := benchTime(b)
 	for b.Loop() {
 		data := filepath.Join(pgtest.Folder(b), "data")
-		keeper := start(b, data, nil, "--standby")
+		keeper := startProfiled(b, data, "--standby")
 		address, env := databaseOf(b, data)
+		db := open(b, address)
 		pgtest.FillPgbench(b, address)
 		before, _ := pgtest.Pgbench(b, address, 5, 8)
 		hooks := newJourney(keeper).hooks(clients)
 		figures := map[string]float64{}
-		causes(b, keeper, hooks, length, "", figures)
-		server := start(b, pgtest.Folder(b), env, "--workers", fmt.Sprint(clients))
+		profiles, profiled := profileEnv(b)
+		front := start(b, pgtest.Folder(b), append(profiled, env...), "--standby")
+		front.owner = keeper.owner
+		causes(b, front, db, profiles, hooks, length, "", figures)
+		front.end(syscall.SIGTERM)
+		profiles, profiled = profileEnv(b)
+		server := start(b, pgtest.Folder(b), append(profiled, env...), "--workers", fmt.Sprint(clients))
 		server.owner = keeper.owner
-		causes(b, server, hooks, length, "-draining", figures)
+		causes(b, server, db, profiles, hooks, length, "-draining", figures)
 		figures["storm-MB"] = memoryOf(b, server, "VmHWM:")
 		server.end(syscall.SIGTERM)
 		after, _ := pgtest.Pgbench(b, address, 5, 8)
@@ -52,7 +75,7 @@ func BenchmarkWakes(b *testing.B) {
 
 // causes lets each client cause the same thing for its own agent, over and over, and notes how many there were in a second and how
 // long one took.
-func causes(b *testing.B, p *program, hooks []hook, length time.Duration, when string, figures map[string]float64) {
+func causes(b *testing.B, p *program, db *sql.DB, profiles string, hooks []hook, length time.Duration, when string, figures map[string]float64) {
 	b.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: len(hooks), DisableCompression: true}
 	defer transport.CloseIdleConnections()
@@ -90,19 +113,27 @@ func causes(b *testing.B, p *program, hooks []hook, length time.Duration, when s
 		{"wakes", func(i int) error { return mutation(wakeAgent, hooks[i].agent) }},
 		{"fires", func(i int) error { return mutation(fireRoutine, hooks[i].routine) }},
 		{"webhooks", func(i int) error {
-			return post(base+hooks[i].path, hooks[i].secret, `{"branch":"main"}`, http.StatusAccepted, "")
+			to := hooks[i].trigger()
+			return post(base+to.path, to.secret, `{"branch":"main"}`, http.StatusAccepted, "")
 		}},
 	} {
-		l := hammer(b, len(hooks), length, p.cmd.Process.Pid, cause.once)
 		name := cause.kind + when
+		beginProfile(b, db)
+		endProfiles := profile(b, profiles, name, length)
+		l := hammer(b, len(hooks), length, p.cmd.Process.Pid, cause.once)
+		endProfiles()
+		endProfile(b, db, l.rps*length.Seconds())
 		figures[name+"/s"], figures[name+"-p50-ms"], figures[name+"-p99-ms"], figures[name+"-cpu-us"] = l.rps, l.p50, l.p99, l.cpu
 	}
 }
 
-// hooks makes echo agents with eight sessions each, and for each a routine with a webhook that enqueues every fire.
+// hooks makes echo agents with eight sessions each, and for each a routine with webhooks that enqueues every fire.
 func (j journey) hooks(n int) []hook {
 	j.t.Helper()
-	out := make([]hook, n)
+	out, triggers := make([]hook, n), make([]any, triggersOfHook)
+	for i := range triggers {
+		triggers[i] = map[string]any{"webhook": map[string]any{"signingMode": "BEARER"}}
+	}
 	for i := range out {
 		var agent struct {
 			CreateAgent struct{ Agent struct{ ID string } }
@@ -113,16 +144,23 @@ func (j journey) hooks(n int) []hook {
 			CreateRoutine struct {
 				Routine struct {
 					ID       string
-					Triggers []struct{ Path string }
+					Triggers []struct{ ID, Path string }
 				}
-				Secrets []struct{ Secret string }
+				Secrets []struct{ TriggerID, Secret string }
 			}
 		}
-		j.request(`mutation($in: CreateRoutineInput!) { createRoutine(input: $in) { routine { id triggers { ... on WebhookTrigger { path } } } secrets { secret } userErrors { message } } }`,
+		j.request(`mutation($in: CreateRoutineInput!) { createRoutine(input: $in) { routine { id triggers { ... on WebhookTrigger { id path } } } secrets { triggerId secret } userErrors { message } } }`,
 			map[string]any{"in": map[string]any{"workspaceId": j.workspace, "name": fmt.Sprint("routine ", i), "description": "Look around.", "assigneeId": agent.CreateAgent.Agent.ID,
-				"concurrencyPolicy": "ALWAYS_ENQUEUE", "triggers": []any{map[string]any{"webhook": map[string]any{"signingMode": "BEARER"}}}}}, &made)
+				"concurrencyPolicy": "ALWAYS_ENQUEUE", "triggers": triggers}}, &made)
 		r := made.CreateRoutine
-		out[i] = hook{agent.CreateAgent.Agent.ID, r.Routine.ID, r.Routine.Triggers[0].Path, r.Secrets[0].Secret}
+		out[i] = hook{agent: agent.CreateAgent.Agent.ID, routine: r.Routine.ID}
+		secrets := map[string]string{}
+		for _, s := range r.Secrets {
+			secrets[s.TriggerID] = s.Secret
+		}
+		for _, t := range r.Routine.Triggers {
+			out[i].triggers = append(out[i].triggers, triggerOfHook{t.Path, secrets[t.ID]})
+		}
 	}
 	return out
 }

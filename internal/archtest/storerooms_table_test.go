@@ -32,7 +32,7 @@ var storeRooms = []storeRoom{
 	}},
 	{"attempts", "Attempts", "the life of one claimed run: start, reports, end, rescue", []string{
 		"attempt", "attemptaccept", "attemptacquire", "attemptact", "attemptaction", "attemptcancelled", "attemptclaim", "attemptcopy", "attemptfail", "attemptfinish", "attemptlink", "attemptlog", "attemptoutcome", "attemptprocess", "attemptprompt",
-		"attemptreacquire", "attemptrecovery", "attemptreport", "attemptrescue", "attempts", "attemptstart", "attemptstartwrite", "attempttransition", "attemptwakes", "attemptword",
+		"attemptreacquire", "attemptrecovery", "attemptreport", "attemptrescue", "attempts", "attemptsession", "attemptstart", "attemptstartwrite", "attempttransition", "attemptwakes", "attemptword",
 	}},
 	{"records", "Records", "what people set up, and the upkeep of the rows", []string{
 		"agent", "agentdelete", "agentupdate", "costtally", "instance", "instancefeed", "instancepresence", "instancereseal", "instancesnapshot", "project", "records", "repair", "repaircheckout", "repaircost", "repairfire", "repairorphan", "retention", "settings", "shapetally",

@@ -4,6 +4,7 @@ package batch
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -76,6 +77,7 @@ func (l *Lookup[V]) leave(a *ask[V]) {
 
 // run does round after round until nobody waits.
 func (l *Lookup[V]) run() {
+	runtime.Gosched() // those that are ready to ask join the first round
 	for {
 		asks := l.take()
 		if len(asks) == 0 {

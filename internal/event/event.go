@@ -14,6 +14,8 @@ const (
 	Run   Kind = "run"   // the run's row or its events changed; ID is the run
 	Log   Kind = "log"   // the run has new log lines; ID is the run
 
+	Cancel Kind = "cancel" // somebody asked that the live run be ended; ID is the run
+
 	Activity Kind = "activity" // the workspace's feed has a new entry; ID is the workspace
 	Offer    Kind = "offer"    // the workspace offers a run to workers; ID is the workspace
 )

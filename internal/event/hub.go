@@ -125,6 +125,12 @@ func (h *Hub) WatchRun(ctx context.Context, id xid.ID) <-chan struct{} {
 	return h.watchers.watch(ctx, topic{id: id})
 }
 
+// WatchCancel is woken when somebody asked that the live run be ended, with the promises of WatchRun. What else happens to the run, such
+// as each line of its output, wakes it not.
+func (h *Hub) WatchCancel(ctx context.Context, id xid.ID) <-chan struct{} {
+	return h.watchers.watch(ctx, topic{id: id, cancels: true})
+}
+
 // WatchActivity is woken when the feed of the workspace has a new entry, with the promises of WatchRun.
 func (h *Hub) WatchActivity(ctx context.Context, workspaceID xid.ID) <-chan struct{} {
 	return h.watchers.watch(ctx, topic{id: workspaceID})

@@ -109,7 +109,7 @@ func decode(payload string) (sender xid.ID, s signals, err error) {
 			s.merge(signals{all: true})
 		case Queue:
 			s.addSignal(signal{kind: Queue})
-		case Run, Log, Activity, Offer:
+		case Run, Log, Cancel, Activity, Offer:
 			if err := s.addList(Kind(kind), list); err != nil {
 				return "", signals{}, err
 			}

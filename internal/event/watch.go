@@ -14,10 +14,12 @@ type watchers struct {
 	open int
 }
 
-// topic is what a watcher looks at: one run, one workspace's feed or its offers to workers, or the queue when id is empty.
+// topic is what a watcher looks at: one run, or whether it is cancelled; one workspace's feed, or its offers to workers; or the queue when
+// id is empty.
 type topic struct {
-	id     xid.ID
-	offers bool
+	id      xid.ID
+	offers  bool
+	cancels bool
 }
 
 // watch adds a watcher until ctx ends; its channel is closed then.
@@ -66,6 +68,8 @@ func (w *watchers) tell(s signals) {
 			wake(w.of[topic{id: one.id}])
 		case Offer:
 			wake(w.of[topic{id: one.id, offers: true}])
+		case Cancel:
+			wake(w.of[topic{id: one.id, cancels: true}])
 		}
 	}
 }

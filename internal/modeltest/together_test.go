@@ -89,8 +89,11 @@ func (q *sequence) togetherAny(ctx context.Context) (bool, error) {
 }
 
 // together makes calls whose transitions share one transaction.
-func (w *place) together(do []func() error) error {
-	w.GatherTransitions(len(do))
+func (w *place) together(do []func() error) error { return atOnce(w.GatherTransitions, do) }
+
+// atOnce makes calls of which a store shall gather all.
+func atOnce(gather func(int), do []func() error) error {
+	gather(len(do))
 	problems := make([]error, len(do))
 	var wg sync.WaitGroup
 	for i, f := range do {
@@ -169,13 +172,14 @@ func (w *place) round(ctx context.Context, r *rand.Rand, round, size int) error 
 		ways[c.Attempt] = endings[[]int{0, 0, 0, 1, 2, 3}[r.IntN(6)]]
 	}
 	steps = append(steps, func(a store.Attempt) error { return ways[a](a) })
-	for _, step := range steps {
+	for i, step := range steps {
+		gather := []func(int){w.GatherSessions, w.GatherTransitions}[i]
 		for some := range slices.Chunk(live, size) {
 			var do []func() error
 			for _, c := range some {
 				do = append(do, func() error { return step(c.Attempt) })
 			}
-			if err := w.together(do); err != nil {
+			if err := atOnce(gather, do); err != nil {
 				return err
 			}
 			if err := w.lawful(ctx, laws); err != nil {

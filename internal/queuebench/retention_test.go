@@ -12,18 +12,15 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// BenchmarkRetention: many cycles with retention on, in eight parts (ROUSE_BENCH_CYCLES in all; 20,000 unless set). What
-// should not grow from the second part to the last: the bytes on disk, and the server's processor time for a claim.
+// monthOfCycles is what the benchmark of retention stands for: a month of a busy workspace.
+const monthOfCycles = 1_000_000
+
+// BenchmarkRetention: many cycles with retention on, in eight parts: ROUSE_BENCH_CYCLES in all (20,000 unless set), and no longer than
+// ROUSE_BENCH_MINUTES (15). A part ends with its share of the cycles or of the time. What should not grow from the second part to the
+// last: the bytes on disk, and the server's processor time for a claim. "of-a-month" is how much of a month's million was done.
 func BenchmarkRetention(b *testing.B) {
 	const parts = 8
-	all := 20_000
-	if text := os.Getenv("ROUSE_BENCH_CYCLES"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < parts {
-			b.Fatalf("ROUSE_BENCH_CYCLES is %q, want a number of cycles", text)
-		}
-		all = n
-	}
+	all, length := numberOf(b, "ROUSE_BENCH_CYCLES", 20_000), time.Duration(numberOf(b, "ROUSE_BENCH_MINUTES", 15))*time.Minute
 	for b.Loop() {
 		h := newHouse(b)
 		agents := h.others(40, 0)
@@ -32,18 +29,35 @@ func BenchmarkRetention(b *testing.B) {
 		stop := h.pruneOn()
 		var bytes, claims [parts]float64
 		var done int64
+		var busy time.Duration // without what is measured between the parts
 		for i := range parts {
-			for done < int64(all*(i+1)/parts) {
-				ended, _ := h.cycle(agents, 8, 2*time.Second)
+			share := time.Duration(i + 1)
+			for began := time.Now(); done < int64(all*(i+1)/parts) && busy < length*share/parts; began = time.Now() {
+				ended, _ := h.cycle(agents, 32, 2*time.Second)
+				busy += time.Since(began)
 				done += ended
 			}
 			bytes[i], claims[i] = h.size(), h.claimCost(agents)
 			b.Logf("%d cycles: %.1f MB, %d runs kept, %.2f ms of the server for a claim", done, bytes[i]/1e6, h.kept(), claims[i])
 		}
 		removed := stop()
-		report(b, map[string]float64{"cycles": float64(done), "runs-removed": float64(removed.Runs), "MB": bytes[parts-1] / 1e6,
+		report(b, map[string]float64{"cycles": float64(done), "of-a-month": float64(done) / monthOfCycles, "runs-removed": float64(removed.Runs), "MB": bytes[parts-1] / 1e6,
 			"bytes-last/second-part": bytes[parts-1] / bytes[1], "claim-cpu-last/second-part": claims[parts-1] / claims[1]})
 	}
+}
+
+// numberOf is a number from the environment.
+func numberOf(b *testing.B, variable string, otherwise int) int {
+	b.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		b.Fatalf("%s is %q, want a number", variable, text)
+	}
+	return n
 }
 
 // pruneOn removes what is older than five seconds until it is stopped, as the retention loop does at greater ages.

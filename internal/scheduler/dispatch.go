@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// runsPerClaim is the most runs of one claim (docs/queue.md rule 3).
-	runsPerClaim = 64
 	// routePage is how many agents with unrouted requests are listed at a time.
 	routePage = 100
 	// soonest is how soon the dispatcher looks again at what is due and was not taken; it doubles with each look in vain.
@@ -91,13 +89,12 @@ func (d *dispatcher) route(ctx context.Context, enough <-chan struct{}, problems
 // handed over even when the pass is being stopped, because it is leased to this process.
 func (d *dispatcher) claim(ctx context.Context, enough <-chan struct{}, problems *failures) (cut bool) {
 	for !closed(enough) {
-		free := min(runsPerClaim, d.worker.Free())
-		if free <= 0 { // workers elsewhere may have one, and what is to be ended needs none
+		if d.worker.Free() <= 0 { // workers elsewhere may have one, and what is to be ended needs none
 			err := errors.Join(d.store.OfferToWaiters(ctx), d.store.SettleBacklog(ctx))
 			problems.add(err)
 			return store.Disconnected(err)
 		}
-		claimed, err := d.store.Claim(ctx, d.owner, free, d.lease)
+		claimed, err := d.store.ClaimInto(ctx, d.owner, d.worker.Free, d.lease)
 		problems.add(err)
 		if len(claimed) > 0 {
 			d.vain = 0

@@ -131,7 +131,11 @@ func (f *fakeStore) OfferToWaiters(context.Context) error {
 	return err
 }
 
-func (f *fakeStore) Claim(ctx context.Context, owner store.Owner, most int, lease time.Duration) ([]store.Claimed, error) {
+// runsPerClaim is the most runs of one claim (docs/queue.md rule 3).
+const runsPerClaim = 64
+
+func (f *fakeStore) ClaimInto(ctx context.Context, owner store.Owner, room func() int, lease time.Duration) ([]store.Claimed, error) {
+	most := min(runsPerClaim, room())
 	if f.onClaim != nil { // without the lock: a goroutine that waits for one is not at rest in a bubble
 		f.onClaim()
 	}

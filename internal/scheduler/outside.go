@@ -29,7 +29,7 @@ type queue interface {
 	router
 	clock
 	UnroutedAgents(ctx context.Context, limit int) ([]xid.ID, error)
-	Claim(ctx context.Context, owner store.Owner, max int, lease time.Duration) ([]store.Claimed, error)
+	ClaimInto(ctx context.Context, owner store.Owner, room func() int, lease time.Duration) ([]store.Claimed, error)
 	OfferToWaiters(ctx context.Context) error
 	SettleBacklog(ctx context.Context) error
 }

@@ -82,6 +82,7 @@ func Run(ctx, hurry context.Context, o Options) error {
 	err := s.start(ctx)
 	if err == nil {
 		s.announce(ctx)
+		s.settleMemory()
 		err = s.wait(ctx)
 	}
 	stopped := s.stop(hurry)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -82,7 +81,7 @@ WHERE agent_id = $1 AND status = 'CLAIMED' RETURNING id`
 		return nil, err
 	}
 	for _, id := range live {
-		t.Publish(event.Event{Kind: event.Run, WorkspaceID: l.workspaceID, ID: id})
+		t.publishCancel(l.workspaceID, id)
 	}
 	return append([]xid.ID{}, live...), nil
 }

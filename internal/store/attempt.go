@@ -9,8 +9,6 @@ import (
 
 	"github.com/lib/pq"
 
-	"rouse.dev/rouse/internal/domain"
-	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
@@ -22,63 +20,6 @@ type ProcessGroup struct {
 	Host, BootID string
 	PGID         int
 	Started      int64
-}
-
-// RecordSession notes the agent's session on the run and the attempt, before the launch returns
-// (AC-OFFICE-LOOP-LIVENESS-002.7), and moves the attempt to RUNNING. An empty id is never stored.
-func (s *Attempts) RecordSession(ctx context.Context, a Attempt, sessionID string) error {
-	return pgtx.Wrap("record session", s.transit(ctx, &transition{Attempt: a, kind: toRecord, session: sessionID}))
-}
-
-// recordSessions notes sessions on runs and attempts, with an event for each. The end of the run counts a launch that yielded
-// none.
-func (t *tx) recordSessions(ctx context.Context, list []*transition) error {
-	var runs, sessions []string
-	var numbers []int64
-	for _, x := range list {
-		if x.session != "" {
-			runs, sessions, numbers = append(runs, string(x.RunID)), append(sessions, x.session), append(numbers, int64(x.Number))
-		}
-	}
-	if len(runs) == 0 {
-		return nil
-	}
-	const query = `
--- $1 runs, $2 attempts, $3 sessions, $4 now
-WITH n AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) AS n (run, number, session)),
-r AS (
-  UPDATE runs
-  SET session_id = n.session, revision = revision + 1, event_seq = event_seq + 1
-  FROM n
-  WHERE id = n.run AND id = ANY($1)
-  RETURNING id, workspace_id, event_seq, n.number, n.session),
-event AS (
-  INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
-  SELECT workspace_id, id, event_seq, '` + string(domain.RunEventKindSessionRecorded) + `', number, jsonb_build_object('sessionId', session), $4 FROM r)
-UPDATE run_attempts a SET session_id = n.session, status = '` + string(domain.RunAttemptStatusRunning) + `'
-FROM n WHERE a.run_id = n.run AND a.number = n.number AND a.run_id = ANY($1)`
-	recorded, err := pgtx.Exec(ctx, t, query, pgtx.TextArray(runs), pgtx.IntArray(numbers), pgtx.TextArray(sessions), t.Now)
-	if err == nil && int(recorded) != len(runs) {
-		err = fmt.Errorf("changed %d attempts of %d", recorded, len(runs))
-	}
-	if err != nil {
-		return fmt.Errorf("write the sessions: %w", err)
-	}
-	for _, x := range list {
-		t.countLaunch(x.run, x.session)
-		if x.session != "" {
-			t.Publish(event.Event{Kind: event.Run, WorkspaceID: x.run.workspaceID, ID: x.RunID})
-		}
-	}
-	return nil
-}
-
-// countLaunch counts a launch at the first session that its attempt stores, so that an agent which renames its session
-// is counted once (AC-OFFICE-LOOP-LIVENESS-003.9). run is as it was before.
-func (t *tx) countLaunch(run runRow, sessionID string) {
-	if sessionID != "" && run.sessionID == nil {
-		t.Count(func(c *metrics.Counters) { c.AgentLaunched(run.workspaceID) })
-	}
 }
 
 // countLaunchWithoutSession counts a launch that says it ended well and never had a session (AC-OFFICE-LOOP-LIVENESS-002.8).

@@ -23,6 +23,12 @@ func (s *Attempts) Claim(ctx context.Context, owner Owner, max int, lease time.D
 	return s.claimNext(ctx, claimOrder{owner: owner, limit: max, lease: lease, launch: claimStarting})
 }
 
+// ClaimInto is Claim for as many runs as the owner has room for when the claim's transaction has begun. Runs that ended in one
+// transaction leave their room one after the other, and a claim for the first of them would take no more than its one run.
+func (s *Attempts) ClaimInto(ctx context.Context, owner Owner, room func() int, lease time.Duration) ([]Claimed, error) {
+	return s.claimNext(ctx, claimOrder{owner: owner, limit: claimBatch, room: room, lease: lease, launch: claimStarting})
+}
+
 // claimStarting claims runs of locked lanes and starts those that this process executes, in one statement. It takes the first
 // ones, as many as there is room for their prompts. Those that nobody said how to execute, or that are for workers, are claimed
 // without a start.

@@ -22,7 +22,6 @@ import (
 type transition struct {
 	Attempt
 	kind       transitionKind
-	session    string     // toRecord
 	success    Success    // toFinish
 	failure    Failure    // toFail
 	unfinished Unfinished // toFail, toCancel and toHandBack
@@ -37,7 +36,6 @@ type transitionKind int
 
 const (
 	toStart transitionKind = iota
-	toRecord
 	toFinish
 	toFail
 	toCancel
@@ -84,7 +82,7 @@ func (s *Attempts) transitTogether(ctx context.Context, batch []*transition) []e
 	})
 }
 
-// transitAll makes transitions of live attempts in the order: starts, sessions, ends, ends without success, each by the ids of the runs. All lanes are
+// transitAll makes transitions of live attempts in the order: starts, ends, ends without success, each by the ids of the runs. All lanes are
 // locked first, then the runs, then their tasks, each in the order of their ids; the workspaces' lanes and the budgets come last,
 // when the runs leave.
 func (t *tx) transitAll(ctx context.Context, batch []*transition, wait bool) error {
@@ -93,14 +91,12 @@ func (t *tx) transitAll(ctx context.Context, batch []*transition, wait bool) err
 	}
 	batch = slices.Clone(batch) // in the callers' order its results are told
 	slices.SortStableFunc(batch, func(a, b *transition) int { return cmp.Compare(a.RunID, b.RunID) })
-	var starts, records, ends, unfinished []*transition
+	var starts, ends, unfinished []*transition
 	for _, x := range batch {
 		switch {
 		case x.err != nil:
 		case x.kind == toStart:
 			starts = append(starts, x)
-		case x.kind == toRecord:
-			records = append(records, x)
 		case x.kind == toFinish:
 			ends = append(ends, x)
 		default:
@@ -112,9 +108,6 @@ func (t *tx) transitAll(ctx context.Context, batch []*transition, wait bool) err
 		return err
 	}
 	if err := t.startLive(ctx, starts); err != nil {
-		return err
-	}
-	if err := t.recordSessions(ctx, records); err != nil {
 		return err
 	}
 	if err := t.finishAll(ctx, ends, tasks); err != nil {

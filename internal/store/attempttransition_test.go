@@ -35,7 +35,7 @@ func (w *world) transitions(n int, first ...transitionKind) (batch []*transition
 			w.Fatalf("claimed %d of %d runs", len(batch), n)
 		}
 		for _, c := range claimed {
-			x := &transition{Attempt: c.Attempt, kind: transitionKind(next % kinds), session: "said-" + string(c.RunID), success: Success{Summary: "done"},
+			x := &transition{Attempt: c.Attempt, kind: transitionKind(next % kinds), success: Success{Summary: "done"},
 				failure: Failure{Code: domain.RunErrorCodeCrash, Message: "it broke"}}
 			next++
 			batch = append(batch, x)
@@ -49,15 +49,16 @@ func (w *world) transitions(n int, first ...transitionKind) (batch []*transition
 // take a second.
 func (w *world) startAll(batch []*transition) {
 	w.Helper()
-	var starts, sessions []*transition
+	var starts []*transition
+	var sessions []*namedSession
 	for _, x := range batch {
 		if x.kind != toStart {
 			starts = append(starts, &transition{Attempt: x.Attempt, kind: toStart})
-			sessions = append(sessions, &transition{Attempt: x.Attempt, kind: toRecord, session: "session-" + string(x.RunID)})
+			sessions = append(sessions, &namedSession{x.Attempt, "session-" + string(x.RunID)})
 		}
 	}
 	w.ok(errors.Join(w.transitTogether(w.Context(), starts)...))
-	w.ok(errors.Join(w.transitTogether(w.Context(), sessions)...))
+	w.ok(errors.Join(w.recordTogether(w.Context(), sessions)...))
 	for _, x := range starts {
 		if x.launch == nil {
 			w.Fatal("the run was settled at its start")
@@ -71,7 +72,6 @@ func (w *world) wantMade(batch []*transition) {
 	w.sound()
 	wants := map[transitionKind]string{
 		toStart:    "CLAIMED LAUNCHING {CLAIMED,LAUNCHED} 1",
-		toRecord:   "CLAIMED RUNNING {CLAIMED,LAUNCHED,SESSION_RECORDED,SESSION_RECORDED} 1",
 		toFinish:   "FINISHED SUCCEEDED {CLAIMED,LAUNCHED,SESSION_RECORDED,FINISHED} 1",
 		toFail:     "QUEUED FAILED {CLAIMED,LAUNCHED,SESSION_RECORDED,RETRY_SCHEDULED} 1",
 		toCancel:   "CANCELLED CANCELLED {CLAIMED,LAUNCHED,SESSION_RECORDED,CANCELLED} 1",
@@ -86,16 +86,13 @@ func (w *world) wantMade(batch []*transition) {
 		if x.kind == toStart && (x.launch == nil || x.launch.RunID != x.RunID || x.launch.Prompt != got.prompt) {
 			w.Errorf("run %s is given %+v", x.RunID, x.launch)
 		}
-		if x.kind == toRecord && got.session != x.session {
-			w.Errorf("run %s has the session %q", x.RunID, got.session)
-		}
 	}
 }
 
 // madeRow is what the rows of a run say of its transitions.
 type madeRow struct {
-	run                    xid.ID
-	state, session, prompt string
+	run           xid.ID
+	state, prompt string
 }
 
 func (w *world) madeRows(batch []*transition) map[xid.ID]madeRow {
@@ -105,11 +102,11 @@ func (w *world) madeRows(batch []*transition) map[xid.ID]madeRow {
 		runs = append(runs, x.RunID)
 	}
 	list, err := pgtx.Collect(w.Context(), w.db, func(rows *sql.Rows) (m madeRow, err error) {
-		return m, rows.Scan(&m.run, &m.state, &m.session, &m.prompt)
+		return m, rows.Scan(&m.run, &m.state, &m.prompt)
 	}, `
 SELECT r.id, concat_ws(' ', r.status, a.status, (SELECT array_agg(e.kind ORDER BY e.seq) FROM run_events e WHERE e.run_id = r.id),
   (SELECT count(*) FROM wakeup_requests q WHERE q.run_id = r.id AND q.delivered_at IS NOT NULL AND (q.finished_at IS NULL) = (r.finished_at IS NULL))),
-  coalesce(r.session_id, ''), coalesce((SELECT assembled_prompt FROM run_contents c WHERE c.run_id = r.id), '')
+  coalesce((SELECT assembled_prompt FROM run_contents c WHERE c.run_id = r.id), '')
 FROM runs r JOIN run_attempts a ON a.run_id = r.id WHERE r.id = ANY($1)`, pgtx.IDs(runs))
 	w.ok(err)
 	made := map[xid.ID]madeRow{}
@@ -263,9 +260,6 @@ func TestAFaultyCommitOfABatchLosesAndRepeatsNothing(t *testing.T) {
 			for i, err := range results {
 				x := batch[i]
 				if err == nil || x.kind == toStart && one[bool](w, `SELECT started_at IS NOT NULL FROM runs WHERE id = $1`, x.RunID) {
-					continue
-				}
-				if x.kind == toRecord && one[bool](w, `SELECT session_id = $2 FROM runs WHERE id = $1`, x.RunID, x.session) {
 					continue
 				}
 				if err := s.transit(t.Context(), x); err != nil && !errors.Is(err, ErrFenced) {
@@ -422,7 +416,7 @@ func TestASessionIsRecordedInPlace(t *testing.T) {
 		if before, err = pgtx.QueryOne[string](t.Context(), tx, updates); err != nil {
 			return err
 		}
-		err = tx.transitAll(t.Context(), []*transition{{Attempt: claimed[0].Attempt, kind: toRecord, session: "session"}}, true)
+		_, err = w.recordSessions(t.Context(), tx, []*namedSession{{claimed[0].Attempt, "session"}}, "")
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"rouse.dev/rouse/internal/postgres"
@@ -50,6 +51,9 @@ const (
 // claimNext is Attempts.Claim, with or without the runs' launch.
 func (s *Queue) claimNext(ctx context.Context, o claimOrder) ([]Claimed, error) {
 	o.limit = min(o.limit, claimBatch)
+	if room := o.room; room != nil {
+		o.room = sync.OnceValue(func() int { return min(room(), claimBatch) })
+	}
 	claimed, err := s.claimDue(ctx, o)
 	if len(claimed) > 0 || pgtx.EndsAll(ctx, err) || CutShort(err) {
 		return claimed, err
@@ -62,7 +66,7 @@ func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 	o.passed = s.resting.claim.left() // and lanes that failed, or whose heads this call has no share left to settle
 	var problems []error
 	for o.settles = settlesPerPass; ; {
-		pass, err := s.claimPass(ctx, o)
+		pass, err := s.claimPass(ctx, &o)
 		if err != nil {
 			return nil, errors.Join(append(problems, err)...)
 		}
@@ -107,15 +111,17 @@ func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 // claimPass claims from the lanes that have the oldest heads: in one transaction, which finds them too. When that fails, they are
 // listed, and their runs taken one by one; lanes at fault are found by bisecting. It has the turn meanwhile: while a batch of
 // transitions of this process is under way, it would find its lanes locked.
-func (s *Queue) claimPass(ctx context.Context, o claimOrder) (claimResult, error) {
+func (s *Queue) claimPass(ctx context.Context, order *claimOrder) (claimResult, error) {
 	if err := s.lanes.Take(ctx); err != nil {
 		return claimResult{}, &listError{"due lanes", err}
 	}
 	defer s.lanes.Give()
-	pass, cause := s.claimIn(ctx, o)
+	pass, cause := s.claimIn(ctx, *order)
+	order.settleRoom()
 	if cause == nil {
 		return pass, nil
 	}
+	o := *order
 	if pgtx.EndsAll(ctx, cause) {
 		return claimResult{}, fmt.Errorf("claim due lanes: %w", cause)
 	}
@@ -197,6 +203,7 @@ type claimOrder struct {
 	owner  Owner
 	agents []xid.ID // none: those that are due and not passed over, the oldest heads first
 	limit  int
+	room   func() int // of the owner, asked for once when the first transaction has begun; nil: limit
 	lease  time.Duration
 
 	passed   []xid.ID // lanes to be passed over
@@ -209,6 +216,13 @@ type claimOrder struct {
 
 	launch launcher // nil: what is claimed is not started
 	apart  bool     // each run by itself, so that one at fault is found and parked
+}
+
+// settleRoom makes the room that the owner has by now the limit.
+func (o *claimOrder) settleRoom() {
+	if o.room != nil {
+		o.limit, o.room = o.room(), nil
+	}
 }
 
 // launcher claims runs of locked lanes and starts them, as many as it can, from the first on.
@@ -250,6 +264,7 @@ func (s *Queue) tellOneByOne(cause error) {
 func (s *Queue) claimIn(ctx context.Context, o claimOrder) (done claimResult, err error) {
 	err = s.inTx(ctx, func(t *tx) error {
 		done = claimResult{}
+		o.settleRoom()
 		if o.wait { // the others skip what is locked, and wait no longer from the ceilings on
 			if _, err := pgtx.Exec(ctx, t, `SELECT set_config('lock_timeout', $1, true)`, claimPatience); err != nil {
 				return fmt.Errorf("bound the wait for locks: %w", err)

@@ -53,7 +53,7 @@ func (c *claimer) readAhead(ctx context.Context, lanes []lane, limit int) ([]can
 		x.run.queue = queue
 		x.facts.AgentStatus, x.facts.WakeClass, x.facts.CancelRequested = statuses[x.run.agentID], x.run.class, x.run.cancelRequestedAt != nil
 		return x, err
-	}, readAheadQuery, pgtx.IDs(agents), pgtx.IntArray(places))
+	}, readAheadQuery, pgtx.IDs(agents), pgtx.IntArray(places), c.candidates(limit, lanes))
 	if err != nil {
 		return nil, fmt.Errorf("read the lanes' due runs: %w", err)
 	}
@@ -88,6 +88,7 @@ func (c *claimer) readTasksAhead(ctx context.Context, candidates []candidate, ru
 }
 
 const readAheadQuery = `
+-- $1 agents, $2 how many runs each has room for, $3 most of all
 SELECT ` + runColumns + `, ` + guard.AgentColumns + `, coalesce(` + queueOfRun + `, '')
 FROM unnest($1::text[], $2::bigint[]) AS l (agent_id, places)
 JOIN agents a ON a.id = l.agent_id
@@ -97,7 +98,16 @@ CROSS JOIN LATERAL (
   WHERE agent_id = l.agent_id AND ` + guard.Due + `
   ORDER BY requested_at, id
   LIMIT l.places) r
-ORDER BY r.requested_at, r.id`
+ORDER BY r.requested_at, r.id
+LIMIT $3`
+
+// candidates is how many of the oldest due runs are looked at: as many as are wanted, unless a workspace's ceiling may leave some out.
+func (c *claimer) candidates(limit int, lanes []lane) int {
+	if len(c.free) > 0 {
+		return limit * len(lanes)
+	}
+	return limit
+}
 
 // admitted is the runs to claim, in their order and within the workspaces' ceilings. It ends before the first run that
 // a guard refuses, and at the newest head that was looked at. Where nothing may be settled any more, it goes past the

@@ -80,12 +80,17 @@ WHERE id = $1`
 	if err := t.askToEnd(ctx, []xid.ID{run.id}); err != nil {
 		return err
 	}
-	t.Publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
+	t.publishCancel(run.workspaceID, run.id)
 	if run.cancelRequestedAt != nil { // it was asked for before
 		return nil
 	}
 	return t.activity(ctx, run, domain.ActivityCodeRunCancelRequested, callerOr(ctx, "cancel"), "The end of the live run was asked for.",
 		withNote(map[string]any{"reason": domain.EndReasonCancelledByUser}, note))
+}
+
+// publishCancel tells the owner of a live run, and whoever looks at it, that it is to end.
+func (t *tx) publishCancel(workspaceID, runID xid.ID) {
+	t.Publish(event.Event{Kind: event.Run, WorkspaceID: workspaceID, ID: runID}, event.Event{Kind: event.Cancel, WorkspaceID: workspaceID, ID: runID})
 }
 
 var cancelledByUser = domain.Settlement{Run: domain.RunStatusCancelled, Request: domain.WakeupStatusCancelled,

@@ -199,25 +199,31 @@ func (b *callBatch) decideDelivery(x *fireCall) error {
 
 // gate is the outcome of a delivery that is not judged by its content; "": it is.
 func (b *callBatch) gate(x *fireCall) Delivered {
-	if x.trigger.recent+b.recent[x.TriggerID] >= domain.WebhookRateLimit {
-		return Delivered{Outcome: domain.WebhookRateLimited, Problem: "more than 60 deliveries within a minute: try again later"}
+	earlier, repeats := b.earlier(x)
+	out := Delivered{}
+	out.Outcome, out.Problem = domain.GateDelivery(domain.DeliveryFacts{
+		Recent: x.trigger.recent + b.recent[x.TriggerID], Repeats: repeats, Enabled: x.trigger.enabled})
+	switch out.Outcome {
+	case "", domain.WebhookRateLimited: // the first is counted when its content was judged, the other one not at all
+		return out
+	case domain.WebhookDuplicate:
+		out.RoutineRunID, out.Status = earlier.RoutineRunID, earlier.Status
 	}
+	b.recent[x.TriggerID]++
+	return out
+}
+
+// earlier is what became of the delivery that this one repeats, if there is one, stored or of the same batch.
+func (b *callBatch) earlier(x *fireCall) (of Delivered, repeats bool) {
 	if x.trigger.earlier != "" {
-		b.recent[x.TriggerID]++
-		return Delivered{Outcome: domain.WebhookDuplicate, RoutineRunID: x.trigger.earlier, Status: x.trigger.status}
+		return Delivered{RoutineRunID: x.trigger.earlier, Status: x.trigger.status}, true
 	}
 	for _, name := range x.repeatedBy() {
-		if earlier, ok := b.seen[name]; ok {
-			b.recent[x.TriggerID]++
-			earlier.Outcome = domain.WebhookDuplicate
-			return earlier
+		if of, repeats = b.seen[name]; repeats {
+			return of, true
 		}
 	}
-	if !x.trigger.enabled {
-		b.recent[x.TriggerID]++
-		return Delivered{Outcome: domain.WebhookRefused, Problem: "the trigger is switched off"}
-	}
-	return Delivered{}
+	return Delivered{}, false
 }
 
 // remember lets later deliveries of the batch find this one.

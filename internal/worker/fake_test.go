@@ -234,8 +234,8 @@ func (s *fakeStore) Accept(_ context.Context, a store.Attempt, in store.Acceptan
 	return s.end("Accept", "ACCEPTED", a, func(r *row) { r.accepted = in })
 }
 
-// WatchRun signals cancels asked through change.
-func (s *fakeStore) WatchRun(ctx context.Context, run xid.ID) <-chan struct{} {
+// WatchCancel signals cancels asked through change.
+func (s *fakeStore) WatchCancel(ctx context.Context, run xid.ID) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := make(chan struct{}, 1)

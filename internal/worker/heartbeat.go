@@ -70,7 +70,7 @@ func (p *Pool) tell(asked time.Time, states []store.AttemptState) {
 	}
 }
 
-// lookPause is the least time between two looks for a cancel: every line of output is a signal too.
+// lookPause is the least time between two looks for a cancel, however often somebody asks for it.
 const lookPause = 100 * time.Millisecond
 
 // watchCancel ends the attempt as soon as a signal about its run turns out to be a cancel.
@@ -79,7 +79,7 @@ func (p *Pool) watchCancel(a *attempt) (stop func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
-	changed := p.options.Watcher.WatchRun(ctx, a.RunID)
+	changed := p.options.Watcher.WatchCancel(ctx, a.RunID)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

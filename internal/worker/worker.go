@@ -46,10 +46,10 @@ type Opener interface {
 	Open(sealed, boundTo string) (string, error)
 }
 
-// Watcher signals that a run's row may have changed, so that a cancel is obeyed at once. Signals may be lost: the
+// Watcher signals that somebody may have asked to cancel a run, so that it is obeyed at once. Signals may be lost: the
 // heartbeat finds the cancel too.
 type Watcher interface {
-	WatchRun(ctx context.Context, run xid.ID) <-chan struct{}
+	WatchCancel(ctx context.Context, run xid.ID) <-chan struct{}
 }
 
 // Options of a Pool. All but Watcher, Prepare and Log are required; Secrets and APIURL are not with Prepare.

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package proc
+
+// ForgetFile does nothing here.
+func ForgetFile() error { return nil }
