@@ -78,11 +78,8 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d dialect)
 	if failure != nil {
 		return result, failure
 	}
-	tools, failure := o.handTools(&req)
+	tools := o.handTools(&req)
 	defer tools.cleanUp()
-	if failure != nil {
-		return result, failure
-	}
 	req.toolArgs = tools.args
 	argv, prompt, cleanUp, failure := d.commandLine(req, o)
 	if failure != nil {

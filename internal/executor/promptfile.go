@@ -38,10 +38,13 @@ func (o Options) launchFile(kind string, run xid.ID, attempt int, text string) (
 // settingsFile is the name of the file in a settingsFolder.
 const settingsFile = "settings.json"
 
+// settingsRoot is where a settingsFolder lies: no folder on the way to it may be written to by others, as the temporary folder is.
+var settingsRoot = "/run"
+
 // settingsFolder makes a folder of root's with a file of settings that everybody may read and nobody else may change: programs take
 // the machine's settings from such files alone. There is no secret in it.
 func (o Options) settingsFolder(run xid.ID, attempt int, text string) (path string, err error) {
-	folder, err := os.MkdirTemp("", launchFiles(toolsFile, o.Installation, run.String(), strconv.Itoa(attempt)))
+	folder, err := os.MkdirTemp(settingsRoot, launchFiles(toolsFile, o.Installation, run.String(), strconv.Itoa(attempt)))
 	if err != nil {
 		return "", err
 	}
@@ -66,7 +69,11 @@ func removeLaunchFiles(launch string) {
 		return
 	}
 	for _, kind := range []string{promptFile, toolsFile} {
-		files, _ := filepath.Glob(filepath.Join(os.TempDir(), launchFiles(kind, parts[0], parts[1], parts[2]))) // the pattern is a good one
+		where := os.TempDir()
+		if kind == toolsFile {
+			where = settingsRoot
+		}
+		files, _ := filepath.Glob(filepath.Join(where, launchFiles(kind, parts[0], parts[1], parts[2]))) // the pattern is a good one
 		for _, file := range files {
 			_ = os.RemoveAll(file)
 		}

@@ -58,15 +58,15 @@ func (o Options) mayRunTools() *Failure {
 }
 
 // handTools tells a preset's program of the servers: by arguments and variables, and where it takes neither, by a file of this launch.
-func (o Options) handTools(req *Request) (handing, *Failure) {
+func (o Options) handTools(req *Request) handing {
 	h := o.toolServers(*req)
 	known, ok := preset.Find(req.Spec.Command.Preset)
 	if !ok || len(h.servers) == 0 {
-		return h, nil
+		return h
 	}
 	handed, ok := known.HandTools(h.servers)
 	if !ok {
-		return h, nil
+		return h
 	}
 	h.args = handed.Args
 	var variables []Variable
@@ -81,9 +81,10 @@ func (o Options) handTools(req *Request) (handing, *Failure) {
 	default:
 		folder, err := o.settingsFolder(req.RunID, req.Attempt, handed.File)
 		if err != nil {
-			return h, launchFailure(err, "the agent's program could not be told of its tools, in a file: %v", err)
+			h.note = fmt.Sprintf("the agent's model does not get the tools of its run, because its program could not be told of them by a file below %s: %v", settingsRoot, err)
+			break
 		}
-		h.cleanUp = func() { _ = os.RemoveAll(folder) } // a folder in the temporary one
+		h.cleanUp = func() { _ = os.RemoveAll(folder) } // what is left of it is removed with the leftovers of the attempt
 		variables = append(variables, Variable{handed.FileVar, filepath.Join(folder, settingsFile)})
 	}
 	for _, v := range variables {
@@ -92,7 +93,7 @@ func (o Options) handTools(req *Request) (handing, *Failure) {
 		}
 	}
 	req.Environment = append(variables, req.Environment...)
-	return h, nil
+	return h
 }
 
 // withTools puts arguments before those that an executor adds to its preset's program.

@@ -32,9 +32,12 @@ func handed(t *testing.T, options Options, spec domain.CommandSpec, variable str
 	if err != nil && sink.text() == "" {
 		t.Fatal(err)
 	}
-	leftovers, err = filepath.Glob(filepath.Join(os.TempDir(), "rouse-*"))
-	if err != nil {
-		t.Fatal(err)
+	for _, pattern := range []string{filepath.Join(os.TempDir(), "rouse-*"), filepath.Join(settingsRoot, launchFiles(toolsFile, options.Installation, "run_1", "1"))} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leftovers = append(leftovers, found...)
 	}
 	return sink.text(), leftovers
 }
