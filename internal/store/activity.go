@@ -117,19 +117,6 @@ func (t *tx) encodeEntries(entries []entry) ([]byte, error) {
 	return encodeData(rows)
 }
 
-// noteAll appends entries as note does, in one statement.
-func (t *tx) noteAll(ctx context.Context, entries []entry) error {
-	if len(entries) == 0 {
-		return nil
-	}
-	encoded, err := t.encodeEntries(entries)
-	if err != nil {
-		return err
-	}
-	_, err = pgtx.Exec(ctx, t, entriesInto("$1", "$2"), encoded, pgtx.NullableTime(t.Now))
-	return pgtx.Wrap("append activities", err)
-}
-
 // listed bounds lists of ids in entries of the feed and in payloads. A count beside them has all.
 const listed = 100
 
