@@ -22,7 +22,8 @@ type toolProgram struct {
 	name      string
 	variables func(url string) map[string]string
 	files     func(url string) map[string]string // below its home
-	acp       []string                           // the command line by which it speaks the Agent Client Protocol; nil: not tried
+	arguments []string
+	acp       []string // the command line by which it speaks the Agent Client Protocol; nil: not tried
 }
 
 var toolPrograms = []toolProgram{
@@ -33,7 +34,7 @@ var toolPrograms = []toolProgram{
 		return map[string]string{".codex/config.toml": "model = \"scripted\"\nmodel_provider = \"scripted\"\n[model_providers.scripted]\nname = \"scripted\"\nbase_url = \"" + url +
 			"/v1\"\nenv_key = \"OPENAI_API_KEY\"\nwire_api = \"responses\"\nrequest_max_retries = 0\nstream_max_retries = 0\n"}
 	}},
-	{name: "gemini", acp: []string{"gemini", "--acp"}, variables: func(url string) map[string]string {
+	{name: "gemini", arguments: []string{"--model", "gemini-2.5-pro"}, acp: []string{"gemini", "--acp"}, variables: func(url string) map[string]string {
 		return map[string]string{"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "g-test"}
 	}, files: func(string) map[string]string {
 		return map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`}
@@ -77,7 +78,7 @@ func (p toolProgram) settle(t *testing.T, url string, acp bool) map[string]any {
 	for name, value := range p.variables(url) {
 		environment = append(environment, map[string]any{"name": name, "value": value})
 	}
-	spec := map[string]any{"argv": []string{filepath.Join(bin, p.name)}, "workingDirectory": home.path("work"), "environment": environment, "timeout": "PT3M"}
+	spec := map[string]any{"argv": append([]string{filepath.Join(bin, p.name)}, p.arguments...), "workingDirectory": home.path("work"), "environment": environment, "timeout": "PT3M"}
 	if acp {
 		spec["argv"] = append([]string{filepath.Join(bin, p.acp[0])}, p.acp[1:]...)
 		return map[string]any{"acp": spec}
