@@ -115,6 +115,38 @@ func (ec *executionContext) fieldContext_CreateAgentPayload_replayed(_ context.C
 	return graphql.NewScalarFieldContext("CreateAgentPayload", field, false, false, "Boolean")
 }
 
+func (ec *executionContext) _CreateAgentPayload_warnings(ctx context.Context, field graphql.CollectedField, obj *model.CreateAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateAgentPayload_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Warnings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
+			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateAgentPayload_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Advisory(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _CreateAgentPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CreateAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -621,6 +653,38 @@ func (ec *executionContext) _UpdateAgentPayload_dueRunCount(ctx context.Context,
 }
 func (ec *executionContext) fieldContext_UpdateAgentPayload_dueRunCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("UpdateAgentPayload", field, false, false, "Int")
+}
+
+func (ec *executionContext) _UpdateAgentPayload_warnings(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAgentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateAgentPayload_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Warnings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
+			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateAgentPayload_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Advisory(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _UpdateAgentPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAgentPayload) (ret graphql.Marshaler) {
@@ -1370,6 +1434,11 @@ func (ec *executionContext) _CreateAgentPayload(ctx context.Context, sel ast.Sel
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "warnings":
+			out.Values[i] = ec._CreateAgentPayload_warnings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "userErrors":
 			out.Values[i] = ec._CreateAgentPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1592,6 +1661,11 @@ func (ec *executionContext) _UpdateAgentPayload(ctx context.Context, sel ast.Sel
 			}
 		case "dueRunCount":
 			out.Values[i] = ec._UpdateAgentPayload_dueRunCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "warnings":
+			out.Values[i] = ec._UpdateAgentPayload_warnings(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

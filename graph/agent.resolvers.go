@@ -100,7 +100,7 @@ func (r *agentResolver) Routines(ctx context.Context, obj *ent.Agent, first *int
 // CreateAgent is the resolver for the createAgent field.
 func (r *mutationResolver) CreateAgent(ctx context.Context, input model.CreateAgentInput) (*model.CreateAgentPayload, error) {
 	made, err := r.createAgent(ctx, input)
-	out := &model.CreateAgentPayload{Replayed: made.Replayed}
+	out := &model.CreateAgentPayload{Replayed: made.Replayed, Warnings: adviceOn(err, input.Executor, "executor")}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}
@@ -114,7 +114,7 @@ func (r *mutationResolver) CreateAgent(ctx context.Context, input model.CreateAg
 // UpdateAgent is the resolver for the updateAgent field.
 func (r *mutationResolver) UpdateAgent(ctx context.Context, input model.UpdateAgentInput) (*model.UpdateAgentPayload, error) {
 	changed, removed, moved, err := r.updateAgent(ctx, input)
-	out := &model.UpdateAgentPayload{Agent: changed, RemovedSecrets: removedIf(err, removed), DueRuns: noRuns(), DueRunCount: moved.Count}
+	out := &model.UpdateAgentPayload{Agent: changed, RemovedSecrets: removedIf(err, removed), Warnings: adviceOnChange(err, input.Executor, "executor"), DueRuns: noRuns(), DueRunCount: moved.Count}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}

@@ -25,6 +25,75 @@ import (
 
 // region    **************************** field.gotpl *****************************
 
+func (ec *executionContext) _Advisory_code(ctx context.Context, field graphql.CollectedField, obj *model.Advisory) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Advisory_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.AdvisoryCode) graphql.Marshaler {
+			return ec.marshalNAdvisoryCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAdvisoryCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Advisory_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Advisory", field, false, false, "AdvisoryCode")
+}
+
+func (ec *executionContext) _Advisory_message(ctx context.Context, field graphql.CollectedField, obj *model.Advisory) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Advisory_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Advisory_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Advisory", field, false, false, "String")
+}
+
+func (ec *executionContext) _Advisory_field(ctx context.Context, field graphql.CollectedField, obj *model.Advisory) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Advisory_field(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Field, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalOString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Advisory_field(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Advisory", field, false, false, "String")
+}
+
 func (ec *executionContext) _UserError_code(ctx context.Context, field graphql.CollectedField, obj *model.UserError) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -490,6 +559,49 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 
 // region    **************************** object.gotpl ****************************
 
+var advisoryImplementors = []string{"Advisory"}
+
+func (ec *executionContext) _Advisory(ctx context.Context, sel ast.SelectionSet, obj *model.Advisory) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, advisoryImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Advisory")
+		case "code":
+			out.Values[i] = ec._Advisory_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._Advisory_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "field":
+			out.Values[i] = ec._Advisory_field(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var userErrorImplementors = []string{"UserError"}
 
 func (ec *executionContext) _UserError(ctx context.Context, sel ast.SelectionSet, obj *model.UserError) graphql.Marshaler {
@@ -536,6 +648,40 @@ func (ec *executionContext) _UserError(ctx context.Context, sel ast.SelectionSet
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
+
+func (ec *executionContext) marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNAdvisory2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisory(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNAdvisory2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisory(ctx context.Context, sel ast.SelectionSet, v *model.Advisory) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Advisory!")
+		return graphql.Null
+	}
+	return ec._Advisory(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNAdvisoryCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAdvisoryCode(ctx context.Context, v any) (domain.AdvisoryCode, error) {
+	var res domain.AdvisoryCode
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNAdvisoryCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAdvisoryCode(ctx context.Context, sel ast.SelectionSet, v domain.AdvisoryCode) graphql.Marshaler {
+	return v
+}
 
 func (ec *executionContext) marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {

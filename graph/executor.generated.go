@@ -69,6 +69,7 @@ func (ec *executionContext) _AcpExecutor_argv(ctx context.Context, field graphql
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_AcpExecutor_argv(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
 }
@@ -92,6 +93,7 @@ func (ec *executionContext) _AcpExecutor_workingDirectory(ctx context.Context, f
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_AcpExecutor_workingDirectory(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
 }
@@ -115,6 +117,7 @@ func (ec *executionContext) _AcpExecutor_checkout(ctx context.Context, field gra
 		false,
 	)
 }
+
 func (ec *executionContext) fieldContext_AcpExecutor_checkout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "AcpExecutor",
@@ -147,8 +150,42 @@ func (ec *executionContext) _AcpExecutor_environment(ctx context.Context, field 
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_AcpExecutor_environment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _AcpExecutor_environmentValues(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AcpExecutor_environmentValues(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.EnvironmentValues, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.NameValue) graphql.Marshaler {
+			return ec.marshalNNameValue2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_AcpExecutor_environmentValues(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AcpExecutor",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NameValue(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _AcpExecutor_timeout(ctx context.Context, field graphql.CollectedField, obj *model.AcpExecutor) (ret graphql.Marshaler) {
@@ -170,6 +207,7 @@ func (ec *executionContext) _AcpExecutor_timeout(ctx context.Context, field grap
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_AcpExecutor_timeout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "Duration")
 }
@@ -193,6 +231,7 @@ func (ec *executionContext) _AcpExecutor_permissions(ctx context.Context, field 
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_AcpExecutor_permissions(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "AcpPermissionPolicy")
 }
@@ -216,6 +255,7 @@ func (ec *executionContext) _AcpExecutor_mcp(ctx context.Context, field graphql.
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_AcpExecutor_mcp(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "Boolean")
 }
@@ -239,6 +279,7 @@ func (ec *executionContext) _AcpExecutor_mcpServers(ctx context.Context, field g
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_AcpExecutor_mcpServers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "AcpExecutor",
@@ -271,6 +312,7 @@ func (ec *executionContext) _Checkout_repository(ctx context.Context, field grap
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_Checkout_repository(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Checkout", field, false, false, "String")
 }
@@ -294,6 +336,7 @@ func (ec *executionContext) _Checkout_ref(ctx context.Context, field graphql.Col
 		false,
 	)
 }
+
 func (ec *executionContext) fieldContext_Checkout_ref(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Checkout", field, false, false, "String")
 }
@@ -317,6 +360,7 @@ func (ec *executionContext) _Checkout_per(ctx context.Context, field graphql.Col
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_Checkout_per(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Checkout", field, false, false, "CheckoutPer")
 }
@@ -340,6 +384,7 @@ func (ec *executionContext) _Checkout_setup(ctx context.Context, field graphql.C
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_Checkout_setup(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Checkout", field, false, false, "String")
 }
@@ -363,6 +408,7 @@ func (ec *executionContext) _Checkout_keep(ctx context.Context, field graphql.Co
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_Checkout_keep(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Checkout", field, false, false, "Duration")
 }
@@ -386,6 +432,7 @@ func (ec *executionContext) _CommandExecutor_preset(ctx context.Context, field g
 		false,
 	)
 }
+
 func (ec *executionContext) fieldContext_CommandExecutor_preset(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "String")
 }
@@ -409,6 +456,7 @@ func (ec *executionContext) _CommandExecutor_argv(ctx context.Context, field gra
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_CommandExecutor_argv(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "String")
 }
@@ -432,6 +480,7 @@ func (ec *executionContext) _CommandExecutor_workingDirectory(ctx context.Contex
 		false,
 	)
 }
+
 func (ec *executionContext) fieldContext_CommandExecutor_workingDirectory(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "String")
 }
@@ -455,6 +504,7 @@ func (ec *executionContext) _CommandExecutor_checkout(ctx context.Context, field
 		false,
 	)
 }
+
 func (ec *executionContext) fieldContext_CommandExecutor_checkout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "CommandExecutor",
@@ -487,8 +537,42 @@ func (ec *executionContext) _CommandExecutor_environment(ctx context.Context, fi
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_CommandExecutor_environment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _CommandExecutor_environmentValues(ctx context.Context, field graphql.CollectedField, obj *model.CommandExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CommandExecutor_environmentValues(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.EnvironmentValues, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.NameValue) graphql.Marshaler {
+			return ec.marshalNNameValue2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_CommandExecutor_environmentValues(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CommandExecutor",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NameValue(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _CommandExecutor_timeout(ctx context.Context, field graphql.CollectedField, obj *model.CommandExecutor) (ret graphql.Marshaler) {
@@ -510,6 +594,7 @@ func (ec *executionContext) _CommandExecutor_timeout(ctx context.Context, field 
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_CommandExecutor_timeout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Duration")
 }
@@ -533,6 +618,7 @@ func (ec *executionContext) _CommandExecutor_grace(ctx context.Context, field gr
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_CommandExecutor_grace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Duration")
 }
@@ -556,6 +642,7 @@ func (ec *executionContext) _CommandExecutor_mcp(ctx context.Context, field grap
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_CommandExecutor_mcp(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Boolean")
 }
@@ -579,6 +666,7 @@ func (ec *executionContext) _CommandExecutor_mcpServers(ctx context.Context, fie
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_CommandExecutor_mcpServers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "CommandExecutor",
@@ -611,6 +699,7 @@ func (ec *executionContext) _EchoExecutor_delay(ctx context.Context, field graph
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_EchoExecutor_delay(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EchoExecutor", field, false, false, "Duration")
 }
@@ -634,6 +723,7 @@ func (ec *executionContext) _ExecutorCheck_name(ctx context.Context, field graph
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_ExecutorCheck_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "String")
 }
@@ -657,6 +747,7 @@ func (ec *executionContext) _ExecutorCheck_ok(ctx context.Context, field graphql
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_ExecutorCheck_ok(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "Boolean")
 }
@@ -680,6 +771,7 @@ func (ec *executionContext) _ExecutorCheck_detail(ctx context.Context, field gra
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_ExecutorCheck_detail(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "String")
 }
@@ -703,6 +795,7 @@ func (ec *executionContext) _ExecutorCheck_hint(ctx context.Context, field graph
 		false,
 	)
 }
+
 func (ec *executionContext) fieldContext_ExecutorCheck_hint(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "String")
 }
@@ -726,6 +819,7 @@ func (ec *executionContext) _HttpExecutor_url(ctx context.Context, field graphql
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_HttpExecutor_url(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "String")
 }
@@ -749,8 +843,42 @@ func (ec *executionContext) _HttpExecutor_headers(ctx context.Context, field gra
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_HttpExecutor_headers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "String")
+}
+
+func (ec *executionContext) _HttpExecutor_headerValues(ctx context.Context, field graphql.CollectedField, obj *model.HTTPExecutor) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HttpExecutor_headerValues(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.HeaderValues, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.NameValue) graphql.Marshaler {
+			return ec.marshalNNameValue2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_HttpExecutor_headerValues(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "HttpExecutor",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NameValue(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _HttpExecutor_signed(ctx context.Context, field graphql.CollectedField, obj *model.HTTPExecutor) (ret graphql.Marshaler) {
@@ -772,6 +900,7 @@ func (ec *executionContext) _HttpExecutor_signed(ctx context.Context, field grap
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_HttpExecutor_signed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Boolean")
 }
@@ -795,6 +924,7 @@ func (ec *executionContext) _HttpExecutor_timeout(ctx context.Context, field gra
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_HttpExecutor_timeout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Duration")
 }
@@ -818,8 +948,81 @@ func (ec *executionContext) _HttpExecutor_grace(ctx context.Context, field graph
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_HttpExecutor_grace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _NameValue_name(ctx context.Context, field graphql.CollectedField, obj *model.NameValue) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NameValue_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_NameValue_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NameValue", field, false, false, "String")
+}
+
+func (ec *executionContext) _NameValue_secret(ctx context.Context, field graphql.CollectedField, obj *model.NameValue) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NameValue_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_NameValue_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NameValue", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _NameValue_value(ctx context.Context, field graphql.CollectedField, obj *model.NameValue) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NameValue_value(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Value, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_NameValue_value(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NameValue", field, false, false, "String")
 }
 
 func (ec *executionContext) _McpHeader_name(ctx context.Context, field graphql.CollectedField, obj *model.McpHeader) (ret graphql.Marshaler) {
@@ -841,6 +1044,7 @@ func (ec *executionContext) _McpHeader_name(ctx context.Context, field graphql.C
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_McpHeader_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("McpHeader", field, false, false, "String")
 }
@@ -864,6 +1068,7 @@ func (ec *executionContext) _McpHeader_variable(ctx context.Context, field graph
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_McpHeader_variable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("McpHeader", field, false, false, "String")
 }
@@ -887,6 +1092,7 @@ func (ec *executionContext) _McpServer_name(ctx context.Context, field graphql.C
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_McpServer_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("McpServer", field, false, false, "String")
 }
@@ -910,6 +1116,7 @@ func (ec *executionContext) _McpServer_command(ctx context.Context, field graphq
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_McpServer_command(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("McpServer", field, false, false, "String")
 }
@@ -933,6 +1140,7 @@ func (ec *executionContext) _McpServer_environment(ctx context.Context, field gr
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_McpServer_environment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("McpServer", field, false, false, "String")
 }
@@ -956,6 +1164,7 @@ func (ec *executionContext) _McpServer_url(ctx context.Context, field graphql.Co
 		false,
 	)
 }
+
 func (ec *executionContext) fieldContext_McpServer_url(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("McpServer", field, false, false, "String")
 }
@@ -979,6 +1188,7 @@ func (ec *executionContext) _McpServer_headers(ctx context.Context, field graphq
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_McpServer_headers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "McpServer",
@@ -1011,6 +1221,7 @@ func (ec *executionContext) _PullExecutor_command(ctx context.Context, field gra
 		false,
 	)
 }
+
 func (ec *executionContext) fieldContext_PullExecutor_command(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "PullExecutor",
@@ -1043,6 +1254,7 @@ func (ec *executionContext) _PullExecutor_checkout(ctx context.Context, field gr
 		false,
 	)
 }
+
 func (ec *executionContext) fieldContext_PullExecutor_checkout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "PullExecutor",
@@ -1075,6 +1287,7 @@ func (ec *executionContext) _PullExecutor_queue(ctx context.Context, field graph
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_PullExecutor_queue(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PullExecutor", field, false, false, "String")
 }
@@ -1098,6 +1311,7 @@ func (ec *executionContext) _PullExecutor_lease(ctx context.Context, field graph
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_PullExecutor_lease(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PullExecutor", field, false, false, "Duration")
 }
@@ -1121,6 +1335,7 @@ func (ec *executionContext) _TestExecutorPayload_checks(ctx context.Context, fie
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_TestExecutorPayload_checks(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "TestExecutorPayload",
@@ -1153,6 +1368,7 @@ func (ec *executionContext) _TestExecutorPayload_userErrors(ctx context.Context,
 		true,
 	)
 }
+
 func (ec *executionContext) fieldContext_TestExecutorPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "TestExecutorPayload",
@@ -1165,10 +1381,6 @@ func (ec *executionContext) fieldContext_TestExecutorPayload_userErrors(_ contex
 	}
 	return fc, nil
 }
-
-// endregion **************************** field.gotpl *****************************
-
-// region    **************************** input.gotpl *****************************
 
 func (ec *executionContext) unmarshalInputAcpExecutorInput(ctx context.Context, obj any) (model.AcpExecutorInput, error) {
 	var it model.AcpExecutorInput
@@ -1275,12 +1487,6 @@ func (ec *executionContext) unmarshalInputAcpExecutorInput(ctx context.Context, 
 	return it, nil
 }
 
-// UnmarshalAcpExecutorInput unmarshals raw into the AcpExecutorInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
 func UnmarshalAcpExecutorInput(ctx context.Context, raw any) (model.AcpExecutorInput, error) {
 	var out model.AcpExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "AcpExecutorInput", raw, &out)
@@ -1355,12 +1561,6 @@ func (ec *executionContext) unmarshalInputCheckoutInput(ctx context.Context, obj
 	return it, nil
 }
 
-// UnmarshalCheckoutInput unmarshals raw into the CheckoutInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
 func UnmarshalCheckoutInput(ctx context.Context, raw any) (model.CheckoutInput, error) {
 	var out model.CheckoutInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "CheckoutInput", raw, &out)
@@ -1472,12 +1672,6 @@ func (ec *executionContext) unmarshalInputCommandExecutorInput(ctx context.Conte
 	return it, nil
 }
 
-// UnmarshalCommandExecutorInput unmarshals raw into the CommandExecutorInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
 func UnmarshalCommandExecutorInput(ctx context.Context, raw any) (model.CommandExecutorInput, error) {
 	var out model.CommandExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "CommandExecutorInput", raw, &out)
@@ -1518,12 +1712,6 @@ func (ec *executionContext) unmarshalInputEchoExecutorInput(ctx context.Context,
 	return it, nil
 }
 
-// UnmarshalEchoExecutorInput unmarshals raw into the EchoExecutorInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
 func UnmarshalEchoExecutorInput(ctx context.Context, raw any) (model.EchoExecutorInput, error) {
 	var out model.EchoExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "EchoExecutorInput", raw, &out)
@@ -1708,12 +1896,6 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 	return it, nil
 }
 
-// UnmarshalExecutorInput unmarshals raw into the ExecutorInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
 func UnmarshalExecutorInput(ctx context.Context, raw any) (model.ExecutorInput, error) {
 	var out model.ExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "ExecutorInput", raw, &out)
@@ -1798,12 +1980,6 @@ func (ec *executionContext) unmarshalInputHttpExecutorInput(ctx context.Context,
 	return it, nil
 }
 
-// UnmarshalHttpExecutorInput unmarshals raw into the HttpExecutorInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
 func UnmarshalHttpExecutorInput(ctx context.Context, raw any) (model.HTTPExecutorInput, error) {
 	var out model.HTTPExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "HttpExecutorInput", raw, &out)
@@ -1847,12 +2023,6 @@ func (ec *executionContext) unmarshalInputMcpHeaderInput(ctx context.Context, ob
 	return it, nil
 }
 
-// UnmarshalMcpHeaderInput unmarshals raw into the McpHeaderInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
 func UnmarshalMcpHeaderInput(ctx context.Context, raw any) (model.McpHeaderInput, error) {
 	var out model.McpHeaderInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "McpHeaderInput", raw, &out)
@@ -1927,12 +2097,6 @@ func (ec *executionContext) unmarshalInputMcpServerInput(ctx context.Context, ob
 	return it, nil
 }
 
-// UnmarshalMcpServerInput unmarshals raw into the McpServerInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
 func UnmarshalMcpServerInput(ctx context.Context, raw any) (model.McpServerInput, error) {
 	var out model.McpServerInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "McpServerInput", raw, &out)
@@ -1953,8 +2117,11 @@ func (ec *executionContext) unmarshalInputNameValueInput(ctx context.Context, ob
 	if _, present := asMap["keep"]; !present {
 		asMap["keep"] = false
 	}
+	if _, present := asMap["secret"]; !present {
+		asMap["secret"] = true
+	}
 
-	fieldsInOrder := [...]string{"name", "value", "keep"}
+	fieldsInOrder := [...]string{"name", "value", "keep", "secret"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1982,17 +2149,18 @@ func (ec *executionContext) unmarshalInputNameValueInput(ctx context.Context, ob
 				return it, err
 			}
 			it.Keep = data
+		case "secret":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("secret"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Secret = data
 		}
 	}
 	return it, nil
 }
 
-// UnmarshalNameValueInput unmarshals raw into the NameValueInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
 func UnmarshalNameValueInput(ctx context.Context, raw any) (model.NameValueInput, error) {
 	var out model.NameValueInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "NameValueInput", raw, &out)
@@ -2057,12 +2225,6 @@ func (ec *executionContext) unmarshalInputPullExecutorInput(ctx context.Context,
 	return it, nil
 }
 
-// UnmarshalPullExecutorInput unmarshals raw into the PullExecutorInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
 func UnmarshalPullExecutorInput(ctx context.Context, raw any) (model.PullExecutorInput, error) {
 	var out model.PullExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "PullExecutorInput", raw, &out)
@@ -2099,21 +2261,11 @@ func (ec *executionContext) unmarshalInputTestExecutorInput(ctx context.Context,
 	return it, nil
 }
 
-// UnmarshalTestExecutorInput unmarshals raw into the TestExecutorInput input type, using the
-// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
-// object that was not passed as a field argument.
-//
-// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
-// and the returned error says so.
 func UnmarshalTestExecutorInput(ctx context.Context, raw any) (model.TestExecutorInput, error) {
 	var out model.TestExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "TestExecutorInput", raw, &out)
 	return out, err
 }
-
-// endregion **************************** input.gotpl *****************************
-
-// region    ************************** interface.gotpl ***************************
 
 func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet, obj model.Executor) graphql.Marshaler {
 	switch obj := (obj).(type) {
@@ -2163,10 +2315,6 @@ func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet,
 	}
 }
 
-// endregion ************************** interface.gotpl ***************************
-
-// region    **************************** object.gotpl ****************************
-
 var acpExecutorImplementors = []string{"AcpExecutor", "Executor"}
 
 func (ec *executionContext) _AcpExecutor(ctx context.Context, sel ast.SelectionSet, obj *model.AcpExecutor) graphql.Marshaler {
@@ -2200,6 +2348,11 @@ func (ec *executionContext) _AcpExecutor(ctx context.Context, sel ast.SelectionS
 			}
 		case "environment":
 			out.Values[i] = ec._AcpExecutor_environment(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "environmentValues":
+			out.Values[i] = ec._AcpExecutor_environmentValues(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -2326,6 +2479,11 @@ func (ec *executionContext) _CommandExecutor(ctx context.Context, sel ast.Select
 			}
 		case "environment":
 			out.Values[i] = ec._CommandExecutor_environment(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "environmentValues":
+			out.Values[i] = ec._CommandExecutor_environmentValues(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -2468,6 +2626,11 @@ func (ec *executionContext) _HttpExecutor(ctx context.Context, sel ast.Selection
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "headerValues":
+			out.Values[i] = ec._HttpExecutor_headerValues(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "signed":
 			out.Values[i] = ec._HttpExecutor_signed(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -2481,6 +2644,49 @@ func (ec *executionContext) _HttpExecutor(ctx context.Context, sel ast.Selection
 		case "grace":
 			out.Values[i] = ec._HttpExecutor_grace(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var nameValueImplementors = []string{"NameValue"}
+
+func (ec *executionContext) _NameValue(ctx context.Context, sel ast.SelectionSet, obj *model.NameValue) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, nameValueImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NameValue")
+		case "name":
+			out.Values[i] = ec._NameValue_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._NameValue_secret(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "value":
+			out.Values[i] = ec._NameValue_value(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -2677,10 +2883,6 @@ func (ec *executionContext) _TestExecutorPayload(ctx context.Context, sel ast.Se
 	return out
 }
 
-// endregion **************************** object.gotpl ****************************
-
-// region    ***************************** type.gotpl *****************************
-
 func (ec *executionContext) unmarshalNAcpPermissionPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAcpPermissionPolicy(ctx context.Context, v any) (domain.AcpPermissionPolicy, error) {
 	var res domain.AcpPermissionPolicy
 	err := res.UnmarshalGQL(v)
@@ -2723,6 +2925,30 @@ func (ec *executionContext) marshalNExecutorCheck2ᚖrouseᚗdevᚋrouseᚋgraph
 		return graphql.Null
 	}
 	return ec._ExecutorCheck(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNNameValue2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.NameValue) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNNameValue2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValue(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNNameValue2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValue(ctx context.Context, sel ast.SelectionSet, v *model.NameValue) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "NameValue!")
+		return graphql.Null
+	}
+	return ec._NameValue(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNMcpHeader2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpHeaderᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.McpHeader) graphql.Marshaler {
@@ -2919,5 +3145,3 @@ func (ec *executionContext) unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouse�
 	res, err := ec.unmarshalInputPullExecutorInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
-
-// endregion ***************************** type.gotpl *****************************

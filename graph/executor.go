@@ -219,24 +219,27 @@ func checkValue(r *inputProblems, v *model.NameValueInput, path []string) {
 	}
 }
 
-// sealAll seals each value for its place: the record that holds it and its name. What is kept has no value yet.
+// sealAll seals each secret for its place: the record that holds it and its name. What is kept has no value yet.
 func sealAll(list []*model.NameValueInput, holder xid.ID, sealer Sealer) ([]domain.SealedValue, error) {
 	var out []domain.SealedValue
 	for _, v := range list {
-		if v.Keep {
-			out = append(out, domain.SealedValue{Name: v.Name, Keep: true})
-			continue
+		switch {
+		case v.Keep:
+			out = append(out, domain.SealedValue{Name: v.Name, Keep: true, KeepPlain: !v.Secret})
+		case !v.Secret:
+			out = append(out, domain.SealedValue{Name: v.Name, Plain: new(valueOf(v.Value))})
+		default:
+			sealed, err := sealer.Seal(valueOf(v.Value), domain.SealPlace(holder, v.Name))
+			if err != nil {
+				return nil, fmt.Errorf("seal variable %s of %s: %w", v.Name, holder, err)
+			}
+			out = append(out, domain.SealedValue{Name: v.Name, Sealed: sealed})
 		}
-		sealed, err := sealer.Seal(valueOf(v.Value), domain.SealPlace(holder, v.Name))
-		if err != nil {
-			return nil, fmt.Errorf("seal variable %s of %s: %w", v.Name, holder, err)
-		}
-		out = append(out, domain.SealedValue{Name: v.Name, Sealed: sealed})
 	}
 	return out, nil
 }
 
-// executorOf shows a spec without its values; nil for a nil spec.
+// executorOf shows a spec without its secrets; nil for a nil spec.
 func executorOf(s *domain.ExecutorSpec) model.Executor {
 	switch s.Kind() {
 	case domain.ExecutorCommand:
@@ -244,7 +247,7 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 	case domain.ExecutorACP:
 		return acpOf(s.ACP)
 	case domain.ExecutorHTTP:
-		return &model.HTTPExecutor{URL: s.HTTP.URL, Headers: namesOf(s.HTTP.Headers), Signed: s.HTTP.Secret != "", Timeout: s.HTTP.Timeout, Grace: s.HTTP.EndGrace()}
+		return &model.HTTPExecutor{URL: s.HTTP.URL, Headers: namesOf(s.HTTP.Headers), HeaderValues: shownValues(s.HTTP.Headers), Signed: s.HTTP.Secret != "", Timeout: s.HTTP.Timeout, Grace: s.HTTP.EndGrace()}
 	case domain.ExecutorPull:
 		out := &model.PullExecutor{Queue: s.Pull.Queue, Lease: s.Pull.Lease, Checkout: checkoutShown(s.Pull.Checkout)}
 		if s.Pull.Command != nil {
@@ -257,9 +260,9 @@ func executorOf(s *domain.ExecutorSpec) model.Executor {
 	return nil
 }
 
-// acpOf shows an agent of the protocol without the values of its environment.
+// acpOf shows an agent of the protocol without the secrets of its environment.
 func acpOf(a *domain.ACPSpec) *model.AcpExecutor {
-	out := &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Checkout: checkoutShown(a.Checkout), Environment: namesOf(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions,
+	out := &model.AcpExecutor{Argv: a.Argv, WorkingDirectory: a.WorkingDirectory, Checkout: checkoutShown(a.Checkout), Environment: namesOf(a.Environment), EnvironmentValues: shownValues(a.Environment), Timeout: a.Timeout, Permissions: a.Permissions,
 		Mcp: !a.NoTools, McpServers: toolServersOf(a.ToolServers)}
 	if a.Preset != "" {
 		out.Preset = &a.Preset
@@ -267,9 +270,9 @@ func acpOf(a *domain.ACPSpec) *model.AcpExecutor {
 	return out
 }
 
-// commandOf shows a command without the values of its environment.
+// commandOf shows a command without the secrets of its environment.
 func commandOf(c *domain.CommandSpec) *model.CommandExecutor {
-	out := &model.CommandExecutor{Argv: c.Argv, Checkout: checkoutShown(c.Checkout), Environment: namesOf(c.Environment), Timeout: c.Timeout, Grace: c.Grace,
+	out := &model.CommandExecutor{Argv: c.Argv, Checkout: checkoutShown(c.Checkout), Environment: namesOf(c.Environment), EnvironmentValues: shownValues(c.Environment), Timeout: c.Timeout, Grace: c.Grace,
 		Mcp: !c.NoTools, McpServers: toolServersOf(c.ToolServers)}
 	if c.Preset != "" {
 		out.Preset = &c.Preset
@@ -280,11 +283,20 @@ func commandOf(c *domain.CommandSpec) *model.CommandExecutor {
 	return out
 }
 
-// namesOf are the names of sealed values.
+// namesOf are the names of values.
 func namesOf(values []domain.SealedValue) []string {
 	names := make([]string, len(values))
 	for i, v := range values {
 		names[i] = v.Name
 	}
 	return names
+}
+
+// shownValues are values as they are shown: those of secrets are not.
+func shownValues(values []domain.SealedValue) []*model.NameValue {
+	out := make([]*model.NameValue, len(values))
+	for i, v := range values {
+		out[i] = &model.NameValue{Name: v.Name, Secret: v.Secret(), Value: v.Plain}
+	}
+	return out
 }

@@ -31,7 +31,7 @@ func pull(queue string, lease time.Duration, command *model.CommandExecutorInput
 func TestAPullExecutorIsMappedWithWhatItsWorkersRun(t *testing.T) {
 	t.Parallel()
 	in := pull("gpu", time.Minute, command(func(c *model.CommandExecutorInput) {
-		c.Environment = []*model.NameValueInput{{Name: "API_KEY", Value: new("hunter2")}}
+		c.Environment = []*model.NameValueInput{{Secret: true, Name: "API_KEY", Value: new("hunter2")}}
 	}).Command)
 	spec, err := executorSpec(in, []string{"executor"}, "agt_1", labelSealer{})
 	if err != nil {
@@ -49,7 +49,7 @@ func TestAPullExecutorIsMappedWithWhatItsWorkersRun(t *testing.T) {
 	}
 	once := func(value string) string {
 		in := pull("gpu", time.Minute, command(func(c *model.CommandExecutorInput) {
-			c.Environment = []*model.NameValueInput{{Name: "K", Value: &value}}
+			c.Environment = []*model.NameValueInput{{Secret: true, Name: "K", Value: &value}}
 		}).Command)
 		got, err := idempotency(model.CreateAgentInput{Executor: in}, new("k"))
 		if err != nil {
@@ -67,7 +67,7 @@ func TestAnExecutorInputBecomesASpecWithSealedValues(t *testing.T) {
 	holder := xid.New("agt")
 	in := command(func(c *model.CommandExecutorInput) {
 		c.WorkingDirectory = new("/srv/work")
-		c.Environment = []*model.NameValueInput{{Name: "API_KEY", Value: new("hunter2")}, {Name: "_x1", Value: new("")}}
+		c.Environment = []*model.NameValueInput{{Secret: true, Name: "API_KEY", Value: new("hunter2")}, {Secret: true, Name: "_x1", Value: new("")}}
 	})
 	spec, err := executorSpec(in, []string{"executor"}, holder, labelSealer{})
 	if err != nil {
@@ -102,7 +102,7 @@ func TestAnACPExecutorBecomesASpecAndIsCheckedLikeACommand(t *testing.T) {
 	holder := xid.New("agt")
 	in := func(change func(*model.AcpExecutorInput)) *model.ExecutorInput {
 		a := &model.AcpExecutorInput{Argv: []string{"gemini", "--acp"}, WorkingDirectory: new("/srv/work"), Timeout: time.Minute, Permissions: domain.AcpPermissionPolicyReadOnly,
-			Environment: []*model.NameValueInput{{Name: "KEY", Value: new("hunter2")}}}
+			Environment: []*model.NameValueInput{{Secret: true, Name: "KEY", Value: new("hunter2")}}}
 		change(a)
 		return &model.ExecutorInput{Acp: a}
 	}
@@ -143,7 +143,7 @@ func TestAnHTTPExecutorBecomesASpecAndIsChecked(t *testing.T) {
 	holder := xid.New("agt")
 	in := func(change func(*model.HTTPExecutorInput)) *model.ExecutorInput {
 		h := &model.HTTPExecutorInput{URL: "https://agents.example.com/run", Timeout: time.Minute, Secret: new("a secret of 17 by"),
-			Headers: []*model.NameValueInput{{Name: "Authorization", Value: new("Bearer hunter2")}}}
+			Headers: []*model.NameValueInput{{Secret: true, Name: "Authorization", Value: new("Bearer hunter2")}}}
 		change(h)
 		return &model.ExecutorInput{HTTP: h}
 	}
@@ -158,7 +158,9 @@ func TestAnHTTPExecutorBecomesASpecAndIsChecked(t *testing.T) {
 		return func(h *model.HTTPExecutorInput) { h.URL = text }
 	}
 	header := func(name, value string) func(*model.HTTPExecutorInput) {
-		return func(h *model.HTTPExecutorInput) { h.Headers[0] = &model.NameValueInput{Name: name, Value: &value} }
+		return func(h *model.HTTPExecutorInput) {
+			h.Headers[0] = &model.NameValueInput{Secret: true, Name: name, Value: &value}
+		}
 	}
 	for _, c := range []struct {
 		field  string
@@ -192,7 +194,7 @@ func TestWhatIsWrongWithAnExecutorIsNamed(t *testing.T) {
 	env := func(pairs ...string) func(*model.CommandExecutorInput) {
 		return func(c *model.CommandExecutorInput) {
 			for i := 0; i < len(pairs); i += 2 {
-				c.Environment = append(c.Environment, &model.NameValueInput{Name: pairs[i], Value: &pairs[i+1]})
+				c.Environment = append(c.Environment, &model.NameValueInput{Secret: true, Name: pairs[i], Value: &pairs[i+1]})
 			}
 		}
 	}
@@ -242,7 +244,7 @@ func TestWhatIsWrongWithAnExecutorIsNamed(t *testing.T) {
 func TestASecretIsInNoErrorOfAnExecutor(t *testing.T) {
 	t.Parallel()
 	in := command(func(c *model.CommandExecutorInput) {
-		c.Environment = []*model.NameValueInput{{Name: "A-B", Value: new("hunter2\x00")}}
+		c.Environment = []*model.NameValueInput{{Secret: true, Name: "A-B", Value: new("hunter2\x00")}}
 	})
 	if _, err := executorSpec(in, nil, "agt_1", labelSealer{}); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the error is %v", err)
@@ -253,7 +255,7 @@ func TestTheDigestOfAnInput(t *testing.T) {
 	t.Parallel()
 	input := func(key, name, variable, value string) model.CreateAgentInput {
 		return model.CreateAgentInput{Name: name, IdempotencyKey: &key, Executor: command(func(c *model.CommandExecutorInput) {
-			c.Environment = []*model.NameValueInput{{Name: variable, Value: &value}}
+			c.Environment = []*model.NameValueInput{{Secret: true, Name: variable, Value: &value}}
 		})}
 	}
 	of := func(in model.CreateAgentInput) string {

@@ -81,6 +81,38 @@ func (ec *executionContext) fieldContext_CreateProjectPayload_replayed(_ context
 	return graphql.NewScalarFieldContext("CreateProjectPayload", field, false, false, "Boolean")
 }
 
+func (ec *executionContext) _CreateProjectPayload_warnings(ctx context.Context, field graphql.CollectedField, obj *model.CreateProjectPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateProjectPayload_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Warnings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
+			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateProjectPayload_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateProjectPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Advisory(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _CreateProjectPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CreateProjectPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -221,6 +253,38 @@ func (ec *executionContext) _UpdateProjectPayload_dueRunCount(ctx context.Contex
 }
 func (ec *executionContext) fieldContext_UpdateProjectPayload_dueRunCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("UpdateProjectPayload", field, false, false, "Int")
+}
+
+func (ec *executionContext) _UpdateProjectPayload_warnings(ctx context.Context, field graphql.CollectedField, obj *model.UpdateProjectPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateProjectPayload_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Warnings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
+			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateProjectPayload_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateProjectPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Advisory(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _UpdateProjectPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateProjectPayload) (ret graphql.Marshaler) {
@@ -462,6 +526,11 @@ func (ec *executionContext) _CreateProjectPayload(ctx context.Context, sel ast.S
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "warnings":
+			out.Values[i] = ec._CreateProjectPayload_warnings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "userErrors":
 			out.Values[i] = ec._CreateProjectPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -512,6 +581,11 @@ func (ec *executionContext) _UpdateProjectPayload(ctx context.Context, sel ast.S
 			}
 		case "dueRunCount":
 			out.Values[i] = ec._UpdateProjectPayload_dueRunCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "warnings":
+			out.Values[i] = ec._UpdateProjectPayload_warnings(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -17,7 +17,7 @@ import (
 // CreateProject is the resolver for the createProject field.
 func (r *mutationResolver) CreateProject(ctx context.Context, input model.CreateProjectInput) (*model.CreateProjectPayload, error) {
 	row, replayed, err := r.createProject(ctx, input)
-	out := &model.CreateProjectPayload{Project: row, Replayed: replayed}
+	out := &model.CreateProjectPayload{Project: row, Replayed: replayed, Warnings: adviceOn(err, input.Executor, "executor")}
 	out.UserErrors, err = problems(err)
 	return out, err
 }
@@ -25,7 +25,7 @@ func (r *mutationResolver) CreateProject(ctx context.Context, input model.Create
 // UpdateProject is the resolver for the updateProject field.
 func (r *mutationResolver) UpdateProject(ctx context.Context, input model.UpdateProjectInput) (*model.UpdateProjectPayload, error) {
 	row, removed, moved, err := r.updateProject(ctx, input)
-	out := &model.UpdateProjectPayload{Project: row, RemovedSecrets: removedIf(err, removed), DueRuns: noRuns(), DueRunCount: moved.Count}
+	out := &model.UpdateProjectPayload{Project: row, RemovedSecrets: removedIf(err, removed), Warnings: adviceOnChange(err, input.Executor, "executor"), DueRuns: noRuns(), DueRunCount: moved.Count}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}

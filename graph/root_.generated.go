@@ -574,6 +574,8 @@ type CreateAgentPayload implements MutationPayload {
   installedRoutine: Routine
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
+  "Advice about what was saved; empty without any, and on error."
+  warnings: [Advisory!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -614,6 +616,8 @@ type UpdateAgentPayload implements MutationPayload {
   dueRuns: [Run!]!
   "How many runs are due now for that, dueRuns included."
   dueRunCount: Int!
+  "Advice about what was saved; empty without any, and on error."
+  warnings: [Advisory!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -2660,6 +2664,26 @@ type UserError {
   field: [String!]
 }
 
+"Something to think about: the call did what it was asked to."
+type Advisory {
+  "Stable machine-readable code."
+  code: AdvisoryCode!
+  "Sentence for people; may change. It repeats no value that was given."
+  message: String!
+  "Path into the input, e.g. [\"input\",\"executor\",\"command\",\"environment\",\"0\",\"value\"]; null when it concerns the whole call."
+  field: [String!]
+}
+
+"Codes of Advisory; new values may be added."
+enum AdvisoryCode {
+  "A secret's value is a word, a number or a setting that occurs in any text: each such place is masked."
+  SECRET_IS_COMMON
+  "A secret's value is an address that holds nothing secret: each place where an agent names it is masked."
+  SECRET_IS_ADDRESS
+  "A secret's value is too short to be masked: whoever reads what the agent says may read it."
+  SECRET_TOO_SHORT
+}
+
 "Codes of UserError; new values may be added."
 enum UserErrorCode {
   "Value missing."
@@ -2731,7 +2755,7 @@ type ExecutorCheck {
   hint: String
 }
 
-"How a run is executed. Secret values are never shown."
+"How a run is executed. The values of secrets are never shown."
 union Executor = CommandExecutor | AcpExecutor | HttpExecutor | PullExecutor | EchoExecutor
 
 "A command-line agent: prompt on stdin, result in the last JSON line of stdout."
@@ -2746,6 +2770,8 @@ type CommandExecutor {
   checkout: Checkout
   "Names of variables set for it."
   environment: [String!]!
+  "The same variables; those that are no secrets with their values."
+  environmentValues: [NameValue!]!
   "Ended after."
   timeout: Duration!
   "Between TERM and KILL."
@@ -2790,6 +2816,8 @@ type AcpExecutor {
   checkout: Checkout
   "Names of variables set for it."
   environment: [String!]!
+  "The same variables; those that are no secrets with their values."
+  environmentValues: [NameValue!]!
   "Ended after."
   timeout: Duration!
   "Answer to permission requests."
@@ -2838,6 +2866,8 @@ type HttpExecutor {
   url: String!
   "Names of headers set."
   headers: [String!]!
+  "The same headers; those that are no secrets with their values."
+  headerValues: [NameValue!]!
   "Requests are signed with a secret."
   signed: Boolean!
   "Ended after."
@@ -2878,14 +2908,26 @@ input ExecutorInput @oneOf {
   echo: EchoExecutorInput @requires(scopes: [ADMIN])
 }
 
-"Name and value; the value is stored encrypted and never shown. Give either a value or keep."
+"A variable or header of an executor."
+type NameValue {
+  "Name."
+  name: String!
+  "Its value is a secret: stored encrypted, masked wherever an agent says it, and never shown."
+  secret: Boolean!
+  "Value; null of a secret."
+  value: String
+}
+
+"Name and value. A secret is stored encrypted, masked wherever an agent says it, and never shown. Give either a value or keep."
 input NameValueInput {
   "Name of a header, or of an environment variable: letters, digits and _, not beginning with a digit or ROUSE_."
   name: String!
   "Value; not together with keep."
   value: String
-  "Keep the value that is stored under this name: of a variable for a variable, of a header for a header (in any case), whatever else of the executor changes, its address included. Without a stored value it is INVALID."
+  "Keep the value that is stored under this name: of a variable for a variable, of a header for a header (in any case), whatever else of the executor changes, its address included. Without a stored value it is INVALID. What is kept stays a secret, or none, as it is stored."
   keep: Boolean! = false
+  "False for a value that everybody may read, such as production in NODE_ENV: it is shown and not masked. With keep it is INVALID where a secret is stored, because that is never shown."
+  secret: Boolean! = true
 }
 
 "Command executor."
@@ -2972,7 +3014,7 @@ input CheckoutInput {
 input HttpExecutorInput {
   "Where; http or https. Redirects are not followed, and addresses that are not public must be allowed when rouse starts."
   url: String!
-  "Headers, at most 100; their values are stored encrypted."
+  "Headers, at most 100."
   headers: [NameValueInput!]! = []
   "Signs each request (HMAC-SHA256, X-Rouse-Signature); 16..1000 bytes, stored encrypted. Not together with keepSecret."
   secret: String
@@ -3589,6 +3631,8 @@ type CreateProjectPayload implements MutationPayload {
   project: Project
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
+  "Advice about what was saved; empty without any, and on error."
+  warnings: [Advisory!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -3615,6 +3659,8 @@ type UpdateProjectPayload implements MutationPayload {
   dueRuns: [Run!]!
   "How many runs are due now for that, dueRuns included."
   dueRunCount: Int!
+  "Advice about what was saved; empty without any, and on error."
+  warnings: [Advisory!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -4636,6 +4682,8 @@ type CreateTaskPayload implements MutationPayload {
   wakeupRequests: [WakeupRequest!]!
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
+  "Advice about what was saved; empty without any, and on error."
+  warnings: [Advisory!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -4670,6 +4718,8 @@ type UpdateTaskPayload implements MutationPayload {
   dueRuns: [Run!]!
   "How many runs are due now for that, dueRuns included."
   dueRunCount: Int!
+  "Advice about what was saved; empty without any, and on error."
+  warnings: [Advisory!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -5368,7 +5418,7 @@ type RunLease {
   resumeSessionId: String
   "Prompt for a new session, should the one to resume be gone; null for a fresh one."
   fullPrompt: String
-  "Environment for the agent, run token included; values are secret."
+  "Environment for the agent, run token included."
   environment: [EnvironmentVariable!]!
 }
 
@@ -5378,6 +5428,8 @@ type EnvironmentVariable {
   name: String!
   "Value."
   value: String!
+  "Its value is a secret: hide it in all that is reported of the agent."
+  secret: Boolean!
 }
 
 "Input of acquireRun."
@@ -5876,6 +5928,8 @@ type UpdateWorkspaceSettingsPayload implements MutationPayload {
   dueRuns: [Run!]!
   "How many runs are due now for that, dueRuns included."
   dueRunCount: Int!
+  "Advice about what was saved; empty without any, and on error."
+  warnings: [Advisory!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -5965,6 +6019,18 @@ func (ec *executionContext) childFields_ActivityEdge(ctx context.Context, field 
 		return ec.fieldContext_ActivityEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ActivityEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_Advisory(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "code":
+		return ec.fieldContext_Advisory_code(ctx, field)
+	case "message":
+		return ec.fieldContext_Advisory_message(ctx, field)
+	case "field":
+		return ec.fieldContext_Advisory_field(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Advisory", field.Name)
 }
 
 func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6267,6 +6333,8 @@ func (ec *executionContext) childFields_CommandExecutor(ctx context.Context, fie
 		return ec.fieldContext_CommandExecutor_checkout(ctx, field)
 	case "environment":
 		return ec.fieldContext_CommandExecutor_environment(ctx, field)
+	case "environmentValues":
+		return ec.fieldContext_CommandExecutor_environmentValues(ctx, field)
 	case "timeout":
 		return ec.fieldContext_CommandExecutor_timeout(ctx, field)
 	case "grace":
@@ -6409,6 +6477,8 @@ func (ec *executionContext) childFields_CreateAgentPayload(ctx context.Context, 
 		return ec.fieldContext_CreateAgentPayload_installedRoutine(ctx, field)
 	case "replayed":
 		return ec.fieldContext_CreateAgentPayload_replayed(ctx, field)
+	case "warnings":
+		return ec.fieldContext_CreateAgentPayload_warnings(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_CreateAgentPayload_userErrors(ctx, field)
 	}
@@ -6437,6 +6507,8 @@ func (ec *executionContext) childFields_CreateProjectPayload(ctx context.Context
 		return ec.fieldContext_CreateProjectPayload_project(ctx, field)
 	case "replayed":
 		return ec.fieldContext_CreateProjectPayload_replayed(ctx, field)
+	case "warnings":
+		return ec.fieldContext_CreateProjectPayload_warnings(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_CreateProjectPayload_userErrors(ctx, field)
 	}
@@ -6467,6 +6539,8 @@ func (ec *executionContext) childFields_CreateTaskPayload(ctx context.Context, f
 		return ec.fieldContext_CreateTaskPayload_wakeupRequests(ctx, field)
 	case "replayed":
 		return ec.fieldContext_CreateTaskPayload_replayed(ctx, field)
+	case "warnings":
+		return ec.fieldContext_CreateTaskPayload_warnings(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_CreateTaskPayload_userErrors(ctx, field)
 	}
@@ -6585,6 +6659,8 @@ func (ec *executionContext) childFields_EnvironmentVariable(ctx context.Context,
 		return ec.fieldContext_EnvironmentVariable_name(ctx, field)
 	case "value":
 		return ec.fieldContext_EnvironmentVariable_value(ctx, field)
+	case "secret":
+		return ec.fieldContext_EnvironmentVariable_secret(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type EnvironmentVariable", field.Name)
 }
@@ -6879,6 +6955,18 @@ func (ec *executionContext) childFields_MoveTaskPayload(ctx context.Context, fie
 		return ec.fieldContext_MoveTaskPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MoveTaskPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_NameValue(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_NameValue_name(ctx, field)
+	case "secret":
+		return ec.fieldContext_NameValue_secret(ctx, field)
+	case "value":
+		return ec.fieldContext_NameValue_value(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NameValue", field.Name)
 }
 
 func (ec *executionContext) childFields_NoteProgressPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7999,6 +8087,8 @@ func (ec *executionContext) childFields_UpdateAgentPayload(ctx context.Context, 
 		return ec.fieldContext_UpdateAgentPayload_dueRuns(ctx, field)
 	case "dueRunCount":
 		return ec.fieldContext_UpdateAgentPayload_dueRunCount(ctx, field)
+	case "warnings":
+		return ec.fieldContext_UpdateAgentPayload_warnings(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateAgentPayload_userErrors(ctx, field)
 	}
@@ -8015,6 +8105,8 @@ func (ec *executionContext) childFields_UpdateProjectPayload(ctx context.Context
 		return ec.fieldContext_UpdateProjectPayload_dueRuns(ctx, field)
 	case "dueRunCount":
 		return ec.fieldContext_UpdateProjectPayload_dueRunCount(ctx, field)
+	case "warnings":
+		return ec.fieldContext_UpdateProjectPayload_warnings(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateProjectPayload_userErrors(ctx, field)
 	}
@@ -8045,6 +8137,8 @@ func (ec *executionContext) childFields_UpdateTaskPayload(ctx context.Context, f
 		return ec.fieldContext_UpdateTaskPayload_dueRuns(ctx, field)
 	case "dueRunCount":
 		return ec.fieldContext_UpdateTaskPayload_dueRunCount(ctx, field)
+	case "warnings":
+		return ec.fieldContext_UpdateTaskPayload_warnings(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateTaskPayload_userErrors(ctx, field)
 	}
@@ -8075,6 +8169,8 @@ func (ec *executionContext) childFields_UpdateWorkspaceSettingsPayload(ctx conte
 		return ec.fieldContext_UpdateWorkspaceSettingsPayload_dueRuns(ctx, field)
 	case "dueRunCount":
 		return ec.fieldContext_UpdateWorkspaceSettingsPayload_dueRunCount(ctx, field)
+	case "warnings":
+		return ec.fieldContext_UpdateWorkspaceSettingsPayload_warnings(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateWorkspaceSettingsPayload_userErrors(ctx, field)
 	}

@@ -370,6 +370,38 @@ func (ec *executionContext) fieldContext_CreateTaskPayload_replayed(_ context.Co
 	return graphql.NewScalarFieldContext("CreateTaskPayload", field, false, false, "Boolean")
 }
 
+func (ec *executionContext) _CreateTaskPayload_warnings(ctx context.Context, field graphql.CollectedField, obj *model.CreateTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateTaskPayload_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Warnings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
+			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateTaskPayload_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Advisory(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _CreateTaskPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CreateTaskPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1068,6 +1100,38 @@ func (ec *executionContext) _UpdateTaskPayload_dueRunCount(ctx context.Context, 
 }
 func (ec *executionContext) fieldContext_UpdateTaskPayload_dueRunCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("UpdateTaskPayload", field, false, false, "Int")
+}
+
+func (ec *executionContext) _UpdateTaskPayload_warnings(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTaskPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateTaskPayload_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Warnings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
+			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateTaskPayload_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateTaskPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Advisory(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _UpdateTaskPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateTaskPayload) (ret graphql.Marshaler) {
@@ -1942,6 +2006,11 @@ func (ec *executionContext) _CreateTaskPayload(ctx context.Context, sel ast.Sele
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "warnings":
+			out.Values[i] = ec._CreateTaskPayload_warnings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "userErrors":
 			out.Values[i] = ec._CreateTaskPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -2222,6 +2291,11 @@ func (ec *executionContext) _UpdateTaskPayload(ctx context.Context, sel ast.Sele
 			}
 		case "dueRunCount":
 			out.Values[i] = ec._UpdateTaskPayload_dueRunCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "warnings":
+			out.Values[i] = ec._UpdateTaskPayload_warnings(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -24,7 +24,7 @@ func (r *agentResolver) ActionableTaskCount(ctx context.Context, obj *ent.Agent)
 // CreateTask is the resolver for the createTask field.
 func (r *mutationResolver) CreateTask(ctx context.Context, input model.CreateTaskInput) (*model.CreateTaskPayload, error) {
 	row, wakes, replayed, err := r.createTask(ctx, input)
-	out := &model.CreateTaskPayload{Task: row, WakeupRequests: wakes, Replayed: replayed}
+	out := &model.CreateTaskPayload{Task: row, WakeupRequests: wakes, Replayed: replayed, Warnings: adviceOn(err, input.Executor, "executor")}
 	out.UserErrors, err = problems(err)
 	return out, err
 }
@@ -32,7 +32,7 @@ func (r *mutationResolver) CreateTask(ctx context.Context, input model.CreateTas
 // UpdateTask is the resolver for the updateTask field.
 func (r *mutationResolver) UpdateTask(ctx context.Context, input model.UpdateTaskInput) (*model.UpdateTaskPayload, error) {
 	row, wakes, done, err := r.updateTask(ctx, input)
-	out := &model.UpdateTaskPayload{Task: row, WakeupRequests: wakes, RemovedSecrets: removedIf(err, done.Removed), DueRuns: noRuns(), DueRunCount: done.Moved.Count}
+	out := &model.UpdateTaskPayload{Task: row, WakeupRequests: wakes, RemovedSecrets: removedIf(err, done.Removed), Warnings: adviceOnChange(err, input.Executor, "executor"), DueRuns: noRuns(), DueRunCount: done.Moved.Count}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}

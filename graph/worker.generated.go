@@ -159,6 +159,29 @@ func (ec *executionContext) fieldContext_EnvironmentVariable_value(_ context.Con
 	return graphql.NewScalarFieldContext("EnvironmentVariable", field, false, false, "String")
 }
 
+func (ec *executionContext) _EnvironmentVariable_secret(ctx context.Context, field graphql.CollectedField, obj *model.EnvironmentVariable) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EnvironmentVariable_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EnvironmentVariable_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EnvironmentVariable", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _ReportRunFailedPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.ReportRunFailedPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2136,6 +2159,11 @@ func (ec *executionContext) _EnvironmentVariable(ctx context.Context, sel ast.Se
 			}
 		case "value":
 			out.Values[i] = ec._EnvironmentVariable_value(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._EnvironmentVariable_secret(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -247,6 +247,38 @@ func (ec *executionContext) fieldContext_UpdateWorkspaceSettingsPayload_dueRunCo
 	return graphql.NewScalarFieldContext("UpdateWorkspaceSettingsPayload", field, false, false, "Int")
 }
 
+func (ec *executionContext) _UpdateWorkspaceSettingsPayload_warnings(ctx context.Context, field graphql.CollectedField, obj *model.UpdateWorkspaceSettingsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateWorkspaceSettingsPayload_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Warnings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
+			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateWorkspaceSettingsPayload_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateWorkspaceSettingsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Advisory(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _UpdateWorkspaceSettingsPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpdateWorkspaceSettingsPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -674,6 +706,11 @@ func (ec *executionContext) _UpdateWorkspaceSettingsPayload(ctx context.Context,
 			}
 		case "dueRunCount":
 			out.Values[i] = ec._UpdateWorkspaceSettingsPayload_dueRunCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "warnings":
+			out.Values[i] = ec._UpdateWorkspaceSettingsPayload_warnings(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -36,7 +36,7 @@ func (r *mutationResolver) CreateWorkspace(ctx context.Context, input model.Crea
 // UpdateWorkspaceSettings is the resolver for the updateWorkspaceSettings field.
 func (r *mutationResolver) UpdateWorkspaceSettings(ctx context.Context, input model.UpdateWorkspaceSettingsInput) (*model.UpdateWorkspaceSettingsPayload, error) {
 	done, err := r.updateSettings(ctx, input)
-	out := &model.UpdateWorkspaceSettingsPayload{Clamped: append([]string{}, done.Clamped...), RemovedSecrets: removedIf(err, done.Removed), DueRuns: noRuns(), DueRunCount: done.Moved.Count}
+	out := &model.UpdateWorkspaceSettingsPayload{Clamped: append([]string{}, done.Clamped...), RemovedSecrets: removedIf(err, done.Removed), Warnings: adviceOnChange(err, input.DefaultExecutor, "defaultExecutor"), DueRuns: noRuns(), DueRunCount: done.Moved.Count}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}

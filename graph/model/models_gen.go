@@ -16,7 +16,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// How a run is executed. Secret values are never shown.
+// How a run is executed. The values of secrets are never shown.
 type Executor interface {
 	IsExecutor()
 }
@@ -60,6 +60,8 @@ type AcpExecutor struct {
 	Checkout *Checkout `json:"checkout,omitempty"`
 	// Names of variables set for it.
 	Environment []string `json:"environment"`
+	// The same variables; those that are no secrets with their values.
+	EnvironmentValues []*NameValue `json:"environmentValues"`
 	// Ended after.
 	Timeout time.Duration `json:"timeout"`
 	// Answer to permission requests.
@@ -148,6 +150,16 @@ type ActivityFilter struct {
 	CausationID *xid.ID `json:"causationId,omitempty"`
 	// At or after.
 	Since *time.Time `json:"since,omitempty"`
+}
+
+// Something to think about: the call did what it was asked to.
+type Advisory struct {
+	// Stable machine-readable code.
+	Code domain.AdvisoryCode `json:"code"`
+	// Sentence for people; may change. It repeats no value that was given.
+	Message string `json:"message"`
+	// Path into the input, e.g. ["input","executor","command","environment","0","value"]; null when it concerns the whole call.
+	Field []string `json:"field,omitempty"`
 }
 
 // A run of another agent gave up.
@@ -386,6 +398,8 @@ type CommandExecutor struct {
 	Checkout *Checkout `json:"checkout,omitempty"`
 	// Names of variables set for it.
 	Environment []string `json:"environment"`
+	// The same variables; those that are no secrets with their values.
+	EnvironmentValues []*NameValue `json:"environmentValues"`
 	// Ended after.
 	Timeout time.Duration `json:"timeout"`
 	// Between TERM and KILL.
@@ -504,6 +518,8 @@ type CreateAgentPayload struct {
 	InstalledRoutine *ent.Routine `json:"installedRoutine,omitempty"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
+	// Advice about what was saved; empty without any, and on error.
+	Warnings []*Advisory `json:"warnings"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -558,6 +574,8 @@ type CreateProjectPayload struct {
 	Project *ent.Project `json:"project,omitempty"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
+	// Advice about what was saved; empty without any, and on error.
+	Warnings []*Advisory `json:"warnings"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -640,6 +658,8 @@ type CreateTaskPayload struct {
 	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
+	// Advice about what was saved; empty without any, and on error.
+	Warnings []*Advisory `json:"warnings"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -848,6 +868,8 @@ type EnvironmentVariable struct {
 	Name string `json:"name"`
 	// Value.
 	Value string `json:"value"`
+	// Its value is a secret: hide it in all that is reported of the agent.
+	Secret bool `json:"secret"`
 }
 
 // A check of testExecutor.
@@ -920,6 +942,8 @@ type HTTPExecutor struct {
 	URL string `json:"url"`
 	// Names of headers set.
 	Headers []string `json:"headers"`
+	// The same headers; those that are no secrets with their values.
+	HeaderValues []*NameValue `json:"headerValues"`
 	// Requests are signed with a secret.
 	Signed bool `json:"signed"`
 	// Ended after.
@@ -934,7 +958,7 @@ func (HTTPExecutor) IsExecutor() {}
 type HTTPExecutorInput struct {
 	// Where; http or https. Redirects are not followed, and addresses that are not public must be allowed when rouse starts.
 	URL string `json:"url"`
-	// Headers, at most 100; their values are stored encrypted.
+	// Headers, at most 100.
 	Headers []*NameValueInput `json:"headers"`
 	// Signs each request (HMAC-SHA256, X-Rouse-Signature); 16..1000 bytes, stored encrypted. Not together with keepSecret.
 	Secret *string `json:"secret,omitempty"`
@@ -1148,14 +1172,26 @@ type MoveTaskPayload struct {
 
 func (MoveTaskPayload) IsMutationPayload() {}
 
-// Name and value; the value is stored encrypted and never shown. Give either a value or keep.
+// A variable or header of an executor.
+type NameValue struct {
+	// Name.
+	Name string `json:"name"`
+	// Its value is a secret: stored encrypted, masked wherever an agent says it, and never shown.
+	Secret bool `json:"secret"`
+	// Value; null of a secret.
+	Value *string `json:"value,omitempty"`
+}
+
+// Name and value. A secret is stored encrypted, masked wherever an agent says it, and never shown. Give either a value or keep.
 type NameValueInput struct {
 	// Name of a header, or of an environment variable: letters, digits and _, not beginning with a digit or ROUSE_.
 	Name string `json:"name"`
 	// Value; not together with keep.
 	Value *string `json:"value,omitempty"`
-	// Keep the value that is stored under this name: of a variable for a variable, of a header for a header (in any case), whatever else of the executor changes, its address included. Without a stored value it is INVALID.
+	// Keep the value that is stored under this name: of a variable for a variable, of a header for a header (in any case), whatever else of the executor changes, its address included. Without a stored value it is INVALID. What is kept stays a secret, or none, as it is stored.
 	Keep bool `json:"keep"`
+	// False for a value that everybody may read, such as production in NODE_ENV: it is shown and not masked. With keep it is INVALID where a secret is stored, because that is never shown.
+	Secret bool `json:"secret"`
 }
 
 // Input of noteProgress.
@@ -1838,7 +1874,7 @@ type RunLease struct {
 	ResumeSessionID *string `json:"resumeSessionId,omitempty"`
 	// Prompt for a new session, should the one to resume be gone; null for a fresh one.
 	FullPrompt *string `json:"fullPrompt,omitempty"`
-	// Environment for the agent, run token included; values are secret.
+	// Environment for the agent, run token included.
 	Environment []*EnvironmentVariable `json:"environment"`
 }
 
@@ -2190,6 +2226,8 @@ type UpdateAgentPayload struct {
 	DueRuns []*ent.Run `json:"dueRuns"`
 	// How many runs are due now for that, dueRuns included.
 	DueRunCount int `json:"dueRunCount"`
+	// Advice about what was saved; empty without any, and on error.
+	Warnings []*Advisory `json:"warnings"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2218,6 +2256,8 @@ type UpdateProjectPayload struct {
 	DueRuns []*ent.Run `json:"dueRuns"`
 	// How many runs are due now for that, dueRuns included.
 	DueRunCount int `json:"dueRunCount"`
+	// Advice about what was saved; empty without any, and on error.
+	Warnings []*Advisory `json:"warnings"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2290,6 +2330,8 @@ type UpdateTaskPayload struct {
 	DueRuns []*ent.Run `json:"dueRuns"`
 	// How many runs are due now for that, dueRuns included.
 	DueRunCount int `json:"dueRunCount"`
+	// Advice about what was saved; empty without any, and on error.
+	Warnings []*Advisory `json:"warnings"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2360,6 +2402,8 @@ type UpdateWorkspaceSettingsPayload struct {
 	DueRuns []*ent.Run `json:"dueRuns"`
 	// How many runs are due now for that, dueRuns included.
 	DueRunCount int `json:"dueRunCount"`
+	// Advice about what was saved; empty without any, and on error.
+	Warnings []*Advisory `json:"warnings"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }

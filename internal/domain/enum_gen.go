@@ -76,6 +76,21 @@ func (v ActivityCode) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 // UnmarshalGQL reads the value, or says which values there are.
 func (v *ActivityCode) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, activityCodeValues) }
 
+var advisoryCodeValues = []AdvisoryCode{
+	AdvisorySecretIsCommon,
+	AdvisorySecretIsAddress,
+	AdvisorySecretTooShort,
+}
+
+// Values lists every AdvisoryCode, in the order of the constants.
+func (AdvisoryCode) Values() []string { return enumValues(advisoryCodeValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v AdvisoryCode) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *AdvisoryCode) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, advisoryCodeValues) }
+
 var agentPauseReasonValues = []AgentPauseReason{
 	AgentPauseReasonUser,
 	AgentPauseReasonBudget,

@@ -28,7 +28,7 @@ func (s *ExecutorSpec) secretLists() []secretList {
 	case ExecutorHTTP:
 		lists := []secretList{{"headers", []string{"http", "headers"}, s.HTTP.Headers}}
 		if s.HTTP.Secret != "" || s.HTTP.KeepSecret {
-			lists = append(lists, secretList{"secret", []string{"http", "secret"}, []SealedValue{{HTTPSecretName, s.HTTP.Secret, s.HTTP.KeepSecret}}})
+			lists = append(lists, secretList{"secret", []string{"http", "secret"}, []SealedValue{{Name: HTTPSecretName, Sealed: s.HTTP.Secret, Keep: s.HTTP.KeepSecret}}})
 		}
 		return lists
 	}
@@ -50,7 +50,7 @@ func findSecret(lists []secretList, kind, name string) (SealedValue, bool) {
 	return SealedValue{}, false
 }
 
-// KeepSecrets copies into a spec the sealed values that it keeps from the spec before it. Either may be nil. removed
+// KeepSecrets copies into a spec the values that it keeps from the spec before it, secrets or not. Either may be nil. removed
 // lists the paths of secrets that the former spec had and the new one neither gives nor keeps. A kept name without a
 // stored value is a problem, below path. What is kept is as it was sealed, name and all, since it is bound to its name.
 func KeepSecrets(before, after *ExecutorSpec, path []string) (removed []string, problems []FieldError) {
@@ -67,6 +67,8 @@ func KeepSecrets(before, after *ExecutorSpec, path []string) (removed []string, 
 				problems = append(problems, FieldError{Field: slices.Concat(path, []string{"http", "keepSecret"}), Code: UserErrorCodeInvalid, Message: "no signing secret is stored that could be kept: give one as secret"})
 			case !ok:
 				problems = append(problems, FieldError{Field: slices.Concat(path, list.path, []string{strconv.Itoa(i), "keep"}), Code: UserErrorCodeInvalid, Message: "no value is stored under this name that could be kept: give one as value"})
+			case v.KeepPlain && stored.Secret():
+				problems = append(problems, FieldError{Field: slices.Concat(path, list.path, []string{strconv.Itoa(i), "secret"}), Code: UserErrorCodeInvalid, Message: "a secret is stored under this name, and a secret that is kept stays one: give the value again to store it as none"})
 			case list.kind == "secret":
 				after.HTTP.Secret, after.HTTP.KeepSecret = stored.Sealed, false
 			default:
@@ -76,7 +78,7 @@ func KeepSecrets(before, after *ExecutorSpec, path []string) (removed []string, 
 	}
 	for _, list := range had {
 		for _, v := range list.values {
-			if _, ok := findSecret(has, list.kind, v.Name); !ok {
+			if _, ok := findSecret(has, list.kind, v.Name); !ok && v.Secret() {
 				removed = append(removed, secretPath(list, v))
 			}
 		}

@@ -1,14 +1,24 @@
 package domain
 
-import "rouse.dev/rouse/internal/xid"
+import (
+	"slices"
 
-// SealedValue is a named secret: an environment variable or an HTTP header. Sealed is ciphertext bound to the record
-// that holds the spec (see SealPlace); it is opened at launch only and never shown.
+	"rouse.dev/rouse/internal/xid"
+)
+
+// SealedValue is a named value: an environment variable or an HTTP header. Of a secret Sealed is ciphertext bound to the
+// record that holds the spec (see SealPlace). It is opened at launch only and never shown.
 type SealedValue struct {
-	Name   string `json:"name"`
-	Sealed string `json:"sealed"`
-	Keep   bool   `json:"-"` // of a new spec: the value that is stored under the name, see KeepSecrets
+	Name   string  `json:"name"`
+	Sealed string  `json:"sealed,omitempty"`
+	Plain  *string `json:"plain,omitempty"` // the value of what is no secret; nothing is sealed then
+
+	Keep      bool `json:"-"` // of a new spec: the value that is stored under the name, see KeepSecrets
+	KeepPlain bool `json:"-"` // with Keep: only if it is no secret
 }
+
+// Secret says whether the value is one.
+func (v SealedValue) Secret() bool { return v.Plain == nil }
 
 // HTTPSecretName stands for the signing secret where a sealed value is bound to its name; no header can be called so.
 const HTTPSecretName = "signing secret"
@@ -23,9 +33,9 @@ type SealedSet struct {
 	Values []SealedValue `json:"values"`
 }
 
-// Sealed are the sealed values of a spec that holder holds: its environment or headers, and under HTTPSecretName what requests are
+// Values are the values of a spec that holder holds: its environment or headers, and under HTTPSecretName what requests are
 // signed with. A nil spec has none.
-func (s *ExecutorSpec) Sealed(holder xid.ID) SealedSet {
+func (s *ExecutorSpec) Values(holder xid.ID) SealedSet {
 	set := SealedSet{Holder: holder}
 	switch {
 	case s == nil:
@@ -41,5 +51,12 @@ func (s *ExecutorSpec) Sealed(holder xid.ID) SealedSet {
 	case s.Pull != nil && s.Pull.Command != nil:
 		set.Values = s.Pull.Command.Environment
 	}
+	return set
+}
+
+// Sealed are the secrets among the values.
+func (s *ExecutorSpec) Sealed(holder xid.ID) SealedSet {
+	set := s.Values(holder)
+	set.Values = slices.DeleteFunc(slices.Clone(set.Values), func(v SealedValue) bool { return !v.Secret() })
 	return set
 }

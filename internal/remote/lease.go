@@ -29,6 +29,7 @@ type lease struct {
 	launch      *store.Launch
 	token       string
 	environment []executor.Variable
+	secrets     []string // among its values
 	claimed     store.Claimed
 	since       time.Time
 }
@@ -52,9 +53,12 @@ type wireLease struct {
 		MCP                      bool
 		MCPServers               []domain.ToolServer
 	}
-	Environment []executor.Variable
-	TaskID      xid.ID
-	Checkout    *struct {
+	Environment []struct {
+		Name, Value string
+		Secret      *bool // nil from a server that does not say
+	}
+	TaskID   xid.ID
+	Checkout *struct {
 		Repository, Ref string
 		Per             domain.CheckoutPer
 		Setup           []string
@@ -62,12 +66,12 @@ type wireLease struct {
 	}
 }
 
-// olderQuery is acquireQuery for a server that knows neither working copies nor servers of tools.
-var olderQuery = strings.NewReplacer(" taskId checkout { repository ref per setup keep }", "",
+// olderQuery is acquireQuery for a server that knows neither working copies, servers of tools, nor variables that are no secrets.
+var olderQuery = strings.NewReplacer("{ name value secret }", "{ name value }", " taskId checkout { repository ref per setup keep }", "",
 	" mcp mcpServers { name command environment url headers { name variable } }", "").Replace(acquireQuery)
 
 const acquireQuery = `mutation($input: AcquireRunInput!) { acquireRun(input: $input) { userErrors { code message } lease {
-  run { id agent { id } } attempt leaseToken duration prompt resumeSessionId fullPrompt environment { name value }
+  run { id agent { id } } attempt leaseToken duration prompt resumeSessionId fullPrompt environment { name value secret }
   command { preset argv workingDirectory timeout grace mcp mcpServers { name command environment url headers { name variable } } } taskId checkout { repository ref per setup keep } } } }`
 
 // acquire waits for a run of the queue, for that time at most; nil when none came. A call without an answer is made
@@ -108,7 +112,13 @@ func (s *Store) acquire(ctx context.Context, patience time.Duration) (*lease, er
 
 // take notes a lease, so that the pool finds it.
 func (s *Store) take(w *wireLease) (*lease, error) {
-	l := &lease{token: w.LeaseToken, environment: w.Environment, since: time.Now()}
+	l := &lease{token: w.LeaseToken, since: time.Now()}
+	for _, v := range w.Environment {
+		l.environment = append(l.environment, executor.Variable{Name: v.Name, Value: v.Value})
+		if v.Secret == nil && !isPublic(v.Name) || v.Secret != nil && *v.Secret {
+			l.secrets = append(l.secrets, v.Value)
+		}
+	}
 	period, err := parseDuration(w.Duration)
 	if err != nil {
 		return nil, err
@@ -171,8 +181,8 @@ func checkoutOf(w *wireLease) (*domain.CheckoutSpec, error) {
 var errNoCommand = errors.New("this worker has no command of its own, and the agent's pull executor names none: start the worker with one " +
 	"(rouse worker … -- claude -p), or set command in the executor")
 
-// Prepare makes the executor's request of a run that this worker holds. The agent's own variables and all tokens are
-// masked in what it says.
+// Prepare makes the executor's request of a run that this worker holds. The secrets among the agent's variables and all
+// tokens are masked in what it says.
 func (s *Store) Prepare(l *store.Launch) (executor.Request, error) {
 	held := s.find(l.Attempt)
 	if held == nil {
@@ -181,16 +191,11 @@ func (s *Store) Prepare(l *store.Launch) (executor.Request, error) {
 	if l.Executor.Command == nil {
 		return executor.Request{}, errNoCommand
 	}
-	secrets := []string{held.token, s.client.token.Reveal()}
-	for _, v := range held.environment {
-		if !isPublic(v.Name) {
-			secrets = append(secrets, v.Value)
-		}
-	}
+	secrets := append([]string{held.token, s.client.token.Reveal()}, held.secrets...)
 	return worker.Request(l, held.environment, secrets...), nil
 }
 
-// isPublic says whether a variable holds no secret: those that the server sets, but for the run token.
+// isPublic says whether a variable holds no secret, where the server does not say: those that the server sets, but for the run token.
 func isPublic(name string) bool {
 	return len(name) > 6 && name[:6] == "ROUSE_" && name != "ROUSE_RUN_TOKEN"
 }

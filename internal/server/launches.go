@@ -15,13 +15,13 @@ type launches struct {
 
 // Environment is what the agent of a launch is given, in plain text.
 func (l launches) Environment(launch *store.Launch) ([]*model.EnvironmentVariable, error) {
-	variables, err := worker.Environment(l.secrets, launch, l.apiURL)
+	variables, isSecret, err := worker.Environment(l.secrets, launch, l.apiURL)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]*model.EnvironmentVariable, len(variables))
 	for i, v := range variables {
-		out[i] = &model.EnvironmentVariable{Name: v.Name, Value: v.Value}
+		out[i] = &model.EnvironmentVariable{Name: v.Name, Value: v.Value, Secret: isSecret(v.Name)}
 	}
 	return out, nil
 }

@@ -90,6 +90,9 @@ func (r *resealing) text(sealed, place, what string) string {
 
 func (r *resealing) values(holder xid.ID, values []domain.SealedValue) {
 	for i, v := range values {
+		if !v.Secret() {
+			continue
+		}
 		values[i].Sealed = r.text(v.Sealed, domain.SealPlace(holder, v.Name), fmt.Sprintf("%s of %s", v.Name, holder))
 	}
 }

@@ -26,16 +26,16 @@ func (p *Pool) request(l *store.Launch) (executor.Request, error) {
 // RequestHere is the executor's request of a launch on this machine, its secrets opened. Its error says which one cannot be
 // opened; it holds none.
 func RequestHere(secrets Opener, l *store.Launch, apiURL string) (executor.Request, error) {
-	opened, signing, err := open(secrets, l)
+	o, err := open(secrets, l)
 	if err != nil {
 		return executor.Request{}, err
 	}
-	known, run := append(valuesOf(opened), openAll(secrets, l.Former)...), runVariables(l, apiURL)
+	known, run := append(o.secrets, openAll(secrets, l.Former)...), runVariables(l, apiURL)
 	if l.Executor.HTTP == nil {
-		return Request(l, append(opened, run...), known...), nil
+		return Request(l, append(o.values, run...), known...), nil
 	}
-	request := Request(l, run, append(known, signing)...)
-	request.Headers, request.Secret = opened, signing
+	request := Request(l, run, append(known, o.signing)...)
+	request.Headers, request.Secret = o.values, o.signing
 	return request, nil
 }
 
@@ -50,13 +50,18 @@ func Request(l *store.Launch, environment []executor.Variable, secrets ...string
 }
 
 // Environment is the agent's environment in plain text, for a worker elsewhere: the opened values of its executor, then
-// the variables of SPEC S7.4. Its error says which secret cannot be opened; it holds no secret.
-func Environment(secrets Opener, l *store.Launch, apiURL string) ([]executor.Variable, error) {
-	opened, _, err := open(secrets, l)
+// the variables of SPEC S7.4. isSecret says of a name whether its value is to be masked. The error says which secret cannot be
+// opened; it holds no secret.
+func Environment(secrets Opener, l *store.Launch, apiURL string) (variables []executor.Variable, isSecret func(name string) bool, err error) {
+	o, err := open(secrets, l)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return append(opened, runVariables(l, apiURL)...), nil
+	masked := map[string]bool{"ROUSE_RUN_TOKEN": true}
+	for _, v := range l.Executor.Sealed(l.ExecutorHolder).Values {
+		masked[v.Name] = true
+	}
+	return append(o.values, runVariables(l, apiURL)...), func(name string) bool { return masked[name] }, nil
 }
 
 // Mask hides sealed values in a text.
@@ -73,14 +78,6 @@ func openAll(secrets Opener, sets []domain.SealedSet) []string {
 				values = append(values, plain)
 			}
 		}
-	}
-	return values
-}
-
-func valuesOf(variables []executor.Variable) []string {
-	values := make([]string, len(variables))
-	for i, v := range variables {
-		values[i] = v.Value
 	}
 	return values
 }
@@ -111,22 +108,32 @@ func runVariables(l *store.Launch, apiURL string) []executor.Variable {
 	return variables
 }
 
-// open opens what a launch seals: the environment or headers, and what requests to an agent service are signed with, "" when they are
-// not. Its error says which value cannot be opened, and holds none.
-func open(secrets Opener, l *store.Launch) (environment []executor.Variable, signing string, err error) {
-	sealed := l.Executor.Sealed(l.ExecutorHolder)
-	for _, v := range sealed.Values {
-		plain, err := secrets.Open(v.Sealed, domain.SealPlace(sealed.Holder, v.Name))
+// opened is what a launch's executor gives its agent.
+type opened struct {
+	values  []executor.Variable // the environment or headers
+	secrets []string            // the values among them that are secret
+	signing string              // what requests to an agent service are signed with; "" when they are not
+}
+
+// open opens what a launch seals. Its error says which value cannot be opened, and holds none.
+func open(secrets Opener, l *store.Launch) (o opened, err error) {
+	given := l.Executor.Values(l.ExecutorHolder)
+	for _, v := range given.Values {
+		if !v.Secret() {
+			o.values = append(o.values, executor.Variable{Name: v.Name, Value: *v.Plain})
+			continue
+		}
+		plain, err := secrets.Open(v.Sealed, domain.SealPlace(given.Holder, v.Name))
 		switch {
 		case err != nil && v.Name == domain.HTTPSecretName:
-			return nil, "", fmt.Errorf("the signing secret cannot be opened: %w (executor of %s)", err, sealed.Holder)
+			return o, fmt.Errorf("the signing secret cannot be opened: %w (executor of %s)", err, given.Holder)
 		case err != nil:
-			return nil, "", fmt.Errorf("the value of %s cannot be opened: %w (executor of %s)", v.Name, err, sealed.Holder)
+			return o, fmt.Errorf("the value of %s cannot be opened: %w (executor of %s)", v.Name, err, given.Holder)
 		case v.Name == domain.HTTPSecretName:
-			signing = plain
+			o.signing = plain
 		default:
-			environment = append(environment, executor.Variable{Name: v.Name, Value: plain})
+			o.values, o.secrets = append(o.values, executor.Variable{Name: v.Name, Value: plain}), append(o.secrets, plain)
 		}
 	}
-	return environment, signing, nil
+	return o, nil
 }

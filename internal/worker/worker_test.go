@@ -12,6 +12,7 @@ import (
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/executor"
+	"rouse.dev/rouse/internal/secret"
 	"rouse.dev/rouse/internal/store"
 )
 
@@ -149,7 +150,7 @@ func TestAPanicLeavesTheOtherRunsAlone(t *testing.T) {
 func TestTheAgentGetsItsEnvironmentAndItsSecretsAreMasked(t *testing.T) {
 	s := newFakeStore()
 	s.launch.TaskID, s.launch.ResumeSessionID = "tsk_1", "ses_0"
-	s.launch.Executor = domain.ExecutorSpec{Command: &domain.CommandSpec{Argv: []string{"x"}, Environment: []domain.SealedValue{{Name: "KEY", Sealed: "abc"}}}}
+	s.launch.Executor = domain.ExecutorSpec{Command: &domain.CommandSpec{Argv: []string{"x"}, Environment: []domain.SealedValue{{Name: "KEY", Sealed: "abc"}, {Name: "NODE_ENV", Plain: new("production")}}}}
 	s.launch.Former = []domain.SealedSet{{Holder: "prj_1", Values: []domain.SealedValue{{Name: "KEY", Sealed: "former"}}}}
 	var got executor.Request
 	p := newPool(s, agent(func(_ context.Context, req executor.Request, _ executor.Sink) (executor.Result, error) {
@@ -164,7 +165,7 @@ func TestTheAgentGetsItsEnvironmentAndItsSecretsAreMasked(t *testing.T) {
 		t.Errorf("with the value of an earlier attempt: %q", said)
 	}
 	want := map[string]string{
-		"KEY": "plain of agt_1/KEY abc", "ROUSE_API_URL": "http://127.0.0.1:1/graphql", "ROUSE_RUN_TOKEN": runToken.Reveal(),
+		"KEY": "plain of agt_1/KEY abc", "NODE_ENV": "production", "ROUSE_API_URL": "http://127.0.0.1:1/graphql", "ROUSE_RUN_TOKEN": runToken.Reveal(),
 		"ROUSE_RUN_ID": c.RunID.String(), "ROUSE_AGENT_ID": "agt_1", "ROUSE_WORKSPACE_ID": "wsp_1", "ROUSE_TASK_ID": "tsk_1",
 		"ROUSE_WAKE_REASON": "USER", "ROUSE_WAKE_PAYLOAD_JSON": `{"user_id":"u"}`, "ROUSE_RESUME_SESSION_ID": "ses_0",
 	}
@@ -177,7 +178,10 @@ func TestTheAgentGetsItsEnvironmentAndItsSecretsAreMasked(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("missing: %v", want)
 	}
-	if text := got.Mask("token " + runToken.Reveal() + ", key plain of agt_1/KEY abc."); text != "token ***, key ***." {
+	if domain.MinMaskLength != secret.MinMaskLength {
+		t.Errorf("values are advised to have %d bytes, and masked from %d on", domain.MinMaskLength, secret.MinMaskLength)
+	}
+	if text := got.Mask("token " + runToken.Reveal() + ", key plain of agt_1/KEY abc, deployed to production."); text != "token ***, key ***, deployed to production." {
 		t.Errorf("masked: %q", text)
 	}
 	if got.Prompt != "work" || got.ResumeSessionID != "ses_0" {
