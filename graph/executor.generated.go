@@ -69,7 +69,6 @@ func (ec *executionContext) _AcpExecutor_argv(ctx context.Context, field graphql
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_AcpExecutor_argv(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
 }
@@ -93,7 +92,6 @@ func (ec *executionContext) _AcpExecutor_workingDirectory(ctx context.Context, f
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_AcpExecutor_workingDirectory(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
 }
@@ -117,7 +115,6 @@ func (ec *executionContext) _AcpExecutor_checkout(ctx context.Context, field gra
 		false,
 	)
 }
-
 func (ec *executionContext) fieldContext_AcpExecutor_checkout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "AcpExecutor",
@@ -150,7 +147,6 @@ func (ec *executionContext) _AcpExecutor_environment(ctx context.Context, field 
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_AcpExecutor_environment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "String")
 }
@@ -174,7 +170,6 @@ func (ec *executionContext) _AcpExecutor_environmentValues(ctx context.Context, 
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_AcpExecutor_environmentValues(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "AcpExecutor",
@@ -207,7 +202,6 @@ func (ec *executionContext) _AcpExecutor_timeout(ctx context.Context, field grap
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_AcpExecutor_timeout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "Duration")
 }
@@ -231,7 +225,6 @@ func (ec *executionContext) _AcpExecutor_permissions(ctx context.Context, field 
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_AcpExecutor_permissions(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "AcpPermissionPolicy")
 }
@@ -255,7 +248,6 @@ func (ec *executionContext) _AcpExecutor_mcp(ctx context.Context, field graphql.
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_AcpExecutor_mcp(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AcpExecutor", field, false, false, "Boolean")
 }
@@ -279,7 +271,6 @@ func (ec *executionContext) _AcpExecutor_mcpServers(ctx context.Context, field g
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_AcpExecutor_mcpServers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "AcpExecutor",
@@ -312,7 +303,6 @@ func (ec *executionContext) _Checkout_repository(ctx context.Context, field grap
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_Checkout_repository(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Checkout", field, false, false, "String")
 }
@@ -336,7 +326,6 @@ func (ec *executionContext) _Checkout_ref(ctx context.Context, field graphql.Col
 		false,
 	)
 }
-
 func (ec *executionContext) fieldContext_Checkout_ref(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Checkout", field, false, false, "String")
 }
@@ -360,7 +349,6 @@ func (ec *executionContext) _Checkout_per(ctx context.Context, field graphql.Col
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_Checkout_per(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Checkout", field, false, false, "CheckoutPer")
 }
@@ -384,7 +372,6 @@ func (ec *executionContext) _Checkout_setup(ctx context.Context, field graphql.C
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_Checkout_setup(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Checkout", field, false, false, "String")
 }
@@ -408,7 +395,6 @@ func (ec *executionContext) _Checkout_keep(ctx context.Context, field graphql.Co
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_Checkout_keep(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Checkout", field, false, false, "Duration")
 }
@@ -432,7 +418,6 @@ func (ec *executionContext) _CommandExecutor_preset(ctx context.Context, field g
 		false,
 	)
 }
-
 func (ec *executionContext) fieldContext_CommandExecutor_preset(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "String")
 }
@@ -456,7 +441,6 @@ func (ec *executionContext) _CommandExecutor_argv(ctx context.Context, field gra
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_CommandExecutor_argv(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "String")
 }
@@ -480,7 +464,6 @@ func (ec *executionContext) _CommandExecutor_workingDirectory(ctx context.Contex
 		false,
 	)
 }
-
 func (ec *executionContext) fieldContext_CommandExecutor_workingDirectory(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "String")
 }
@@ -504,7 +487,6 @@ func (ec *executionContext) _CommandExecutor_checkout(ctx context.Context, field
 		false,
 	)
 }
-
 func (ec *executionContext) fieldContext_CommandExecutor_checkout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "CommandExecutor",
@@ -537,7 +519,6 @@ func (ec *executionContext) _CommandExecutor_environment(ctx context.Context, fi
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_CommandExecutor_environment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "String")
 }
@@ -561,7 +542,6 @@ func (ec *executionContext) _CommandExecutor_environmentValues(ctx context.Conte
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_CommandExecutor_environmentValues(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "CommandExecutor",
@@ -594,7 +574,6 @@ func (ec *executionContext) _CommandExecutor_timeout(ctx context.Context, field 
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_CommandExecutor_timeout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Duration")
 }
@@ -618,7 +597,6 @@ func (ec *executionContext) _CommandExecutor_grace(ctx context.Context, field gr
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_CommandExecutor_grace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Duration")
 }
@@ -642,7 +620,6 @@ func (ec *executionContext) _CommandExecutor_mcp(ctx context.Context, field grap
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_CommandExecutor_mcp(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CommandExecutor", field, false, false, "Boolean")
 }
@@ -666,7 +643,6 @@ func (ec *executionContext) _CommandExecutor_mcpServers(ctx context.Context, fie
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_CommandExecutor_mcpServers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "CommandExecutor",
@@ -699,7 +675,6 @@ func (ec *executionContext) _EchoExecutor_delay(ctx context.Context, field graph
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_EchoExecutor_delay(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EchoExecutor", field, false, false, "Duration")
 }
@@ -723,7 +698,6 @@ func (ec *executionContext) _ExecutorCheck_name(ctx context.Context, field graph
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_ExecutorCheck_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "String")
 }
@@ -747,7 +721,6 @@ func (ec *executionContext) _ExecutorCheck_ok(ctx context.Context, field graphql
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_ExecutorCheck_ok(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "Boolean")
 }
@@ -771,7 +744,6 @@ func (ec *executionContext) _ExecutorCheck_detail(ctx context.Context, field gra
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_ExecutorCheck_detail(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "String")
 }
@@ -795,7 +767,6 @@ func (ec *executionContext) _ExecutorCheck_hint(ctx context.Context, field graph
 		false,
 	)
 }
-
 func (ec *executionContext) fieldContext_ExecutorCheck_hint(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ExecutorCheck", field, false, false, "String")
 }
@@ -819,7 +790,6 @@ func (ec *executionContext) _HttpExecutor_url(ctx context.Context, field graphql
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_HttpExecutor_url(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "String")
 }
@@ -843,7 +813,6 @@ func (ec *executionContext) _HttpExecutor_headers(ctx context.Context, field gra
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_HttpExecutor_headers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "String")
 }
@@ -867,7 +836,6 @@ func (ec *executionContext) _HttpExecutor_headerValues(ctx context.Context, fiel
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_HttpExecutor_headerValues(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "HttpExecutor",
@@ -900,7 +868,6 @@ func (ec *executionContext) _HttpExecutor_signed(ctx context.Context, field grap
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_HttpExecutor_signed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Boolean")
 }
@@ -924,7 +891,6 @@ func (ec *executionContext) _HttpExecutor_timeout(ctx context.Context, field gra
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_HttpExecutor_timeout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Duration")
 }
@@ -948,81 +914,8 @@ func (ec *executionContext) _HttpExecutor_grace(ctx context.Context, field graph
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_HttpExecutor_grace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HttpExecutor", field, false, false, "Duration")
-}
-
-func (ec *executionContext) _NameValue_name(ctx context.Context, field graphql.CollectedField, obj *model.NameValue) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_NameValue_name(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Name, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-
-func (ec *executionContext) fieldContext_NameValue_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("NameValue", field, false, false, "String")
-}
-
-func (ec *executionContext) _NameValue_secret(ctx context.Context, field graphql.CollectedField, obj *model.NameValue) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_NameValue_secret(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Secret, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
-			return ec.marshalNBoolean2bool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-
-func (ec *executionContext) fieldContext_NameValue_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("NameValue", field, false, false, "Boolean")
-}
-
-func (ec *executionContext) _NameValue_value(ctx context.Context, field graphql.CollectedField, obj *model.NameValue) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_NameValue_value(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Value, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOString2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-
-func (ec *executionContext) fieldContext_NameValue_value(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("NameValue", field, false, false, "String")
 }
 
 func (ec *executionContext) _McpHeader_name(ctx context.Context, field graphql.CollectedField, obj *model.McpHeader) (ret graphql.Marshaler) {
@@ -1044,7 +937,6 @@ func (ec *executionContext) _McpHeader_name(ctx context.Context, field graphql.C
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_McpHeader_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("McpHeader", field, false, false, "String")
 }
@@ -1068,7 +960,6 @@ func (ec *executionContext) _McpHeader_variable(ctx context.Context, field graph
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_McpHeader_variable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("McpHeader", field, false, false, "String")
 }
@@ -1092,7 +983,6 @@ func (ec *executionContext) _McpServer_name(ctx context.Context, field graphql.C
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_McpServer_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("McpServer", field, false, false, "String")
 }
@@ -1116,7 +1006,6 @@ func (ec *executionContext) _McpServer_command(ctx context.Context, field graphq
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_McpServer_command(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("McpServer", field, false, false, "String")
 }
@@ -1140,7 +1029,6 @@ func (ec *executionContext) _McpServer_environment(ctx context.Context, field gr
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_McpServer_environment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("McpServer", field, false, false, "String")
 }
@@ -1164,7 +1052,6 @@ func (ec *executionContext) _McpServer_url(ctx context.Context, field graphql.Co
 		false,
 	)
 }
-
 func (ec *executionContext) fieldContext_McpServer_url(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("McpServer", field, false, false, "String")
 }
@@ -1188,7 +1075,6 @@ func (ec *executionContext) _McpServer_headers(ctx context.Context, field graphq
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_McpServer_headers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "McpServer",
@@ -1200,6 +1086,75 @@ func (ec *executionContext) fieldContext_McpServer_headers(_ context.Context, fi
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _NameValue_name(ctx context.Context, field graphql.CollectedField, obj *model.NameValue) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NameValue_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NameValue_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NameValue", field, false, false, "String")
+}
+
+func (ec *executionContext) _NameValue_secret(ctx context.Context, field graphql.CollectedField, obj *model.NameValue) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NameValue_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NameValue_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NameValue", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _NameValue_value(ctx context.Context, field graphql.CollectedField, obj *model.NameValue) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NameValue_value(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Value, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_NameValue_value(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NameValue", field, false, false, "String")
 }
 
 func (ec *executionContext) _PullExecutor_command(ctx context.Context, field graphql.CollectedField, obj *model.PullExecutor) (ret graphql.Marshaler) {
@@ -1221,7 +1176,6 @@ func (ec *executionContext) _PullExecutor_command(ctx context.Context, field gra
 		false,
 	)
 }
-
 func (ec *executionContext) fieldContext_PullExecutor_command(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "PullExecutor",
@@ -1254,7 +1208,6 @@ func (ec *executionContext) _PullExecutor_checkout(ctx context.Context, field gr
 		false,
 	)
 }
-
 func (ec *executionContext) fieldContext_PullExecutor_checkout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "PullExecutor",
@@ -1287,7 +1240,6 @@ func (ec *executionContext) _PullExecutor_queue(ctx context.Context, field graph
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_PullExecutor_queue(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PullExecutor", field, false, false, "String")
 }
@@ -1311,7 +1263,6 @@ func (ec *executionContext) _PullExecutor_lease(ctx context.Context, field graph
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_PullExecutor_lease(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PullExecutor", field, false, false, "Duration")
 }
@@ -1335,7 +1286,6 @@ func (ec *executionContext) _TestExecutorPayload_checks(ctx context.Context, fie
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_TestExecutorPayload_checks(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "TestExecutorPayload",
@@ -1368,7 +1318,6 @@ func (ec *executionContext) _TestExecutorPayload_userErrors(ctx context.Context,
 		true,
 	)
 }
-
 func (ec *executionContext) fieldContext_TestExecutorPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "TestExecutorPayload",
@@ -1381,6 +1330,10 @@ func (ec *executionContext) fieldContext_TestExecutorPayload_userErrors(_ contex
 	}
 	return fc, nil
 }
+
+// endregion **************************** field.gotpl *****************************
+
+// region    **************************** input.gotpl *****************************
 
 func (ec *executionContext) unmarshalInputAcpExecutorInput(ctx context.Context, obj any) (model.AcpExecutorInput, error) {
 	var it model.AcpExecutorInput
@@ -1487,6 +1440,12 @@ func (ec *executionContext) unmarshalInputAcpExecutorInput(ctx context.Context, 
 	return it, nil
 }
 
+// UnmarshalAcpExecutorInput unmarshals raw into the AcpExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
 func UnmarshalAcpExecutorInput(ctx context.Context, raw any) (model.AcpExecutorInput, error) {
 	var out model.AcpExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "AcpExecutorInput", raw, &out)
@@ -1561,6 +1520,12 @@ func (ec *executionContext) unmarshalInputCheckoutInput(ctx context.Context, obj
 	return it, nil
 }
 
+// UnmarshalCheckoutInput unmarshals raw into the CheckoutInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
 func UnmarshalCheckoutInput(ctx context.Context, raw any) (model.CheckoutInput, error) {
 	var out model.CheckoutInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "CheckoutInput", raw, &out)
@@ -1672,6 +1637,12 @@ func (ec *executionContext) unmarshalInputCommandExecutorInput(ctx context.Conte
 	return it, nil
 }
 
+// UnmarshalCommandExecutorInput unmarshals raw into the CommandExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
 func UnmarshalCommandExecutorInput(ctx context.Context, raw any) (model.CommandExecutorInput, error) {
 	var out model.CommandExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "CommandExecutorInput", raw, &out)
@@ -1712,6 +1683,12 @@ func (ec *executionContext) unmarshalInputEchoExecutorInput(ctx context.Context,
 	return it, nil
 }
 
+// UnmarshalEchoExecutorInput unmarshals raw into the EchoExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
 func UnmarshalEchoExecutorInput(ctx context.Context, raw any) (model.EchoExecutorInput, error) {
 	var out model.EchoExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "EchoExecutorInput", raw, &out)
@@ -1896,6 +1873,12 @@ func (ec *executionContext) unmarshalInputExecutorInput(ctx context.Context, obj
 	return it, nil
 }
 
+// UnmarshalExecutorInput unmarshals raw into the ExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
 func UnmarshalExecutorInput(ctx context.Context, raw any) (model.ExecutorInput, error) {
 	var out model.ExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "ExecutorInput", raw, &out)
@@ -1980,6 +1963,12 @@ func (ec *executionContext) unmarshalInputHttpExecutorInput(ctx context.Context,
 	return it, nil
 }
 
+// UnmarshalHttpExecutorInput unmarshals raw into the HttpExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
 func UnmarshalHttpExecutorInput(ctx context.Context, raw any) (model.HTTPExecutorInput, error) {
 	var out model.HTTPExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "HttpExecutorInput", raw, &out)
@@ -2023,6 +2012,12 @@ func (ec *executionContext) unmarshalInputMcpHeaderInput(ctx context.Context, ob
 	return it, nil
 }
 
+// UnmarshalMcpHeaderInput unmarshals raw into the McpHeaderInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
 func UnmarshalMcpHeaderInput(ctx context.Context, raw any) (model.McpHeaderInput, error) {
 	var out model.McpHeaderInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "McpHeaderInput", raw, &out)
@@ -2097,6 +2092,12 @@ func (ec *executionContext) unmarshalInputMcpServerInput(ctx context.Context, ob
 	return it, nil
 }
 
+// UnmarshalMcpServerInput unmarshals raw into the McpServerInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
 func UnmarshalMcpServerInput(ctx context.Context, raw any) (model.McpServerInput, error) {
 	var out model.McpServerInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "McpServerInput", raw, &out)
@@ -2161,6 +2162,12 @@ func (ec *executionContext) unmarshalInputNameValueInput(ctx context.Context, ob
 	return it, nil
 }
 
+// UnmarshalNameValueInput unmarshals raw into the NameValueInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
 func UnmarshalNameValueInput(ctx context.Context, raw any) (model.NameValueInput, error) {
 	var out model.NameValueInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "NameValueInput", raw, &out)
@@ -2225,6 +2232,12 @@ func (ec *executionContext) unmarshalInputPullExecutorInput(ctx context.Context,
 	return it, nil
 }
 
+// UnmarshalPullExecutorInput unmarshals raw into the PullExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
 func UnmarshalPullExecutorInput(ctx context.Context, raw any) (model.PullExecutorInput, error) {
 	var out model.PullExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "PullExecutorInput", raw, &out)
@@ -2261,11 +2274,21 @@ func (ec *executionContext) unmarshalInputTestExecutorInput(ctx context.Context,
 	return it, nil
 }
 
+// UnmarshalTestExecutorInput unmarshals raw into the TestExecutorInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
 func UnmarshalTestExecutorInput(ctx context.Context, raw any) (model.TestExecutorInput, error) {
 	var out model.TestExecutorInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "TestExecutorInput", raw, &out)
 	return out, err
 }
+
+// endregion **************************** input.gotpl *****************************
+
+// region    ************************** interface.gotpl ***************************
 
 func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet, obj model.Executor) graphql.Marshaler {
 	switch obj := (obj).(type) {
@@ -2314,6 +2337,10 @@ func (ec *executionContext) _Executor(ctx context.Context, sel ast.SelectionSet,
 		}
 	}
 }
+
+// endregion ************************** interface.gotpl ***************************
+
+// region    **************************** object.gotpl ****************************
 
 var acpExecutorImplementors = []string{"AcpExecutor", "Executor"}
 
@@ -2663,49 +2690,6 @@ func (ec *executionContext) _HttpExecutor(ctx context.Context, sel ast.Selection
 	return out
 }
 
-var nameValueImplementors = []string{"NameValue"}
-
-func (ec *executionContext) _NameValue(ctx context.Context, sel ast.SelectionSet, obj *model.NameValue) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, nameValueImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferred := graphql.NewDeferredGroup(ctx)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("NameValue")
-		case "name":
-			out.Values[i] = ec._NameValue_name(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "secret":
-			out.Values[i] = ec._NameValue_secret(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "value":
-			out.Values[i] = ec._NameValue_value(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	if n := len(deferred.Defers); n > 0 {
-		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
-		ec.ProcessDeferredGroup(deferred)
-	}
-
-	return out
-}
-
 var mcpHeaderImplementors = []string{"McpHeader"}
 
 func (ec *executionContext) _McpHeader(ctx context.Context, sel ast.SelectionSet, obj *model.McpHeader) graphql.Marshaler {
@@ -2778,6 +2762,49 @@ func (ec *executionContext) _McpServer(ctx context.Context, sel ast.SelectionSet
 		case "headers":
 			out.Values[i] = ec._McpServer_headers(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var nameValueImplementors = []string{"NameValue"}
+
+func (ec *executionContext) _NameValue(ctx context.Context, sel ast.SelectionSet, obj *model.NameValue) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, nameValueImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NameValue")
+		case "name":
+			out.Values[i] = ec._NameValue_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._NameValue_secret(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "value":
+			out.Values[i] = ec._NameValue_value(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -2883,6 +2910,10 @@ func (ec *executionContext) _TestExecutorPayload(ctx context.Context, sel ast.Se
 	return out
 }
 
+// endregion **************************** object.gotpl ****************************
+
+// region    ***************************** type.gotpl *****************************
+
 func (ec *executionContext) unmarshalNAcpPermissionPolicy2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAcpPermissionPolicy(ctx context.Context, v any) (domain.AcpPermissionPolicy, error) {
 	var res domain.AcpPermissionPolicy
 	err := res.UnmarshalGQL(v)
@@ -2925,30 +2956,6 @@ func (ec *executionContext) marshalNExecutorCheck2ᚖrouseᚗdevᚋrouseᚋgraph
 		return graphql.Null
 	}
 	return ec._ExecutorCheck(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalNNameValue2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.NameValue) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNNameValue2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValue(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
-func (ec *executionContext) marshalNNameValue2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValue(ctx context.Context, sel ast.SelectionSet, v *model.NameValue) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "NameValue!")
-		return graphql.Null
-	}
-	return ec._NameValue(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNMcpHeader2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpHeaderᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.McpHeader) graphql.Marshaler {
@@ -3035,6 +3042,30 @@ func (ec *executionContext) unmarshalNMcpServerInput2ᚕᚖrouseᚗdevᚋrouse�
 func (ec *executionContext) unmarshalNMcpServerInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐMcpServerInput(ctx context.Context, v any) (*model.McpServerInput, error) {
 	res, err := ec.unmarshalInputMcpServerInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNNameValue2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.NameValue) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNNameValue2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValue(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNNameValue2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValue(ctx context.Context, sel ast.SelectionSet, v *model.NameValue) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "NameValue!")
+		return graphql.Null
+	}
+	return ec._NameValue(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNNameValueInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNameValueInputᚄ(ctx context.Context, v any) ([]*model.NameValueInput, error) {
@@ -3145,3 +3176,5 @@ func (ec *executionContext) unmarshalOPullExecutorInput2ᚖrouseᚗdevᚋrouse�
 	res, err := ec.unmarshalInputPullExecutorInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
+
+// endregion ***************************** type.gotpl *****************************

@@ -4,6 +4,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -344,8 +345,8 @@ func TestATroubleOfAWorkingCopySaysWhatToDo(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			task := xid.New("tsk")
 			_, err := w.run(w.request(task, c.checkout, "true"))
-			failure, ok := err.(*Failure)
-			if !ok || failure.Code != c.code || failure.Permanent != c.permanent || !strings.Contains(failure.Message, c.want) {
+			failure := &Failure{}
+			if !errors.As(err, &failure) || failure.Code != c.code || failure.Permanent != c.permanent || !strings.Contains(failure.Message, c.want) {
 				t.Fatalf("got %#v", err)
 			}
 			w.end(task)

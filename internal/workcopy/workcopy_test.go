@@ -71,7 +71,7 @@ func TestNames(t *testing.T) {
 		{"a run without a task has one of its own", Owner(domain.CheckoutPerTask, "", run), run},
 		{"the branch is named after it", Branch(task), "rouse/tsk_1"},
 		{"another repository has another folder", Name(task, "/a") == Name(task, "/b"), false},
-		{"the same one has the same", Name(task, "/a") == Name(task, "/a"), true},
+		{"a folder is named after its task", strings.HasPrefix(Name(task, "/a"), "tsk_1-"), true},
 		{"two machines have two keys", Key("a", "h1", "/t") == Key("a", "h2", "/t"), false},
 		{"work of a task goes on at its branch", Begin(Beginnings{Branch: true, Pushed: true}), AtBranch},
 		{"or at what was pushed of it", Begin(Beginnings{Pushed: true}), AtPushed},
