@@ -10,6 +10,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"rouse.dev/rouse/graph"
+	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -203,6 +204,18 @@ var acts = []act{
 	}, tells: []string{"SYSTEM WAKEUP_RETRY_SCHEDULED agent code failures limits source until"}},
 	{mutation: "reportRunFailed", when: "for good", input: func(w *feedWorld) map[string]any { return w.reported("message", "no", "permanent", true) },
 		tells: []string{"SYSTEM INBOX_ITEM_MADE agent inboxItemId kind subjectId title", "SYSTEM RUN_FAILED agent code reason"}},
+	{mutation: "reportRunWorkingCopy", input: func(w *feedWorld) map[string]any {
+		return w.reported("path", "/work/run_1", "repository", "/srv/app", "branch", "rouse/run_1", "headBefore", strings.Repeat("a", 40))
+	}, silent: "the run shows it"},
+	{mutation: "reportWorkingCopies", when: "of one that is kept", input: func(w *feedWorld) map[string]any {
+		return w.in("kept", []any{of("name", "run_1-app", "ownerId", w.leased().Run.ID, "path", "/work/run_1", "reason", "it has a commit that was not pushed")})
+	}, tells: []string{"SYSTEM INBOX_ITEM_MADE inboxItemId kind subjectId title"}},
+	{mutation: "wakeSelf", input: func(w *feedWorld) map[string]any { w.actsByItsRun(); return of("reason", "look again") },
+		tells: []string{"SYSTEM WAKEUP_QUEUED agent runId source"}},
+	{mutation: "noteProgress", input: func(w *feedWorld) map[string]any {
+		w.actsByItsRun()
+		return of("progress", of("message", "half of it"))
+	}, silent: "the run's own events have it"},
 	{mutation: "reportRunHandedBack", input: func(w *feedWorld) map[string]any { return w.reported() }, silent: "the run's own events have it; it is claimed again"},
 
 	{mutation: "createWorkflow", input: func(w *feedWorld) map[string]any {
@@ -260,6 +273,14 @@ func (w *feedWorld) leased() *leaseAnswer {
 		w.t.Fatal(problems)
 	}
 	return lease
+}
+
+// actsByItsRun lets an agent act by the token of its run.
+func (w *feedWorld) actsByItsRun() {
+	w.t.Helper()
+	run := w.leased().Run.ID
+	agent := w.one(`SELECT agent_id FROM runs WHERE id = '` + run + `'`)
+	w.Client = w.As(auth.Principal{Kind: auth.KindRun, WorkspaceID: xid.ID(w.workspace), AgentID: xid.ID(agent), RunID: xid.ID(run), Attempt: 1})
 }
 
 // reported is the input of a worker's report about its run.
