@@ -54,7 +54,7 @@ func TestALeaderDiesWithItsServerEvenWithoutAWatchdog(t *testing.T) {
 
 func TestAMarkedLeftoverIsEndedAtTheNextStart(t *testing.T) {
 	alive, gone := fifo(t)
-	// It leaves its group, so neither the watchdog nor the parent-death signal meets it.
+	// It leaves its group, so that the parent-death signal does not meet it.
 	script := fmt.Sprintf(`exec 9>%q; setsid sh -c 'trap "" TERM; echo free >&9; sleep 1000' & wait`, alive)
 	server, lines := startServer(t, script)
 	if !lines.Scan() {
@@ -72,9 +72,9 @@ func TestAMarkedLeftoverIsEndedAtTheNextStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = server.Wait() // killed, as wanted
-	ended, err := EndLeftover("", g)
-	if !ended || err != nil {
-		t.Fatalf("got %v, %v", ended, err)
+	// the watchdog of the killed server may see it first: whoever it was, it has ended
+	if _, err := EndLeftover("", g); err != nil {
+		t.Fatal(err)
 	}
 	gone()
 	if ended, err := EndLeftover("", g); ended || err != nil {
