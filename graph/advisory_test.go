@@ -88,6 +88,9 @@ func TestWhatIsNoSecretIsShownAndASecretThatIsAWordIsAdvisedAgainst(t *testing.T
 				}
 			}
 			for _, a := range got.Warnings {
+				if !strings.HasPrefix(a.Code, "SECRET_") {
+					continue // advice about an agent
+				}
 				warned = append(warned, a.Code+" "+strings.Join(a.Field, "."))
 				if strings.Contains(a.Message, "production") {
 					t.Errorf("the advice repeats the value: %s", a.Message)

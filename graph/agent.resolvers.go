@@ -107,7 +107,11 @@ func (r *mutationResolver) CreateAgent(ctx context.Context, input model.CreateAg
 	if out.Agent, err = r.Reader.Agent.Get(ctx, made.ID); err != nil {
 		return nil, fmt.Errorf("read new agent: %w", err)
 	}
-	out.InstalledRoutine, err = r.heartbeatOf(ctx, out.Agent)
+	if out.InstalledRoutine, err = r.heartbeatOf(ctx, out.Agent); err != nil {
+		return out, err
+	}
+	advice, err := r.agentWarnings(ctx, made.ID, named("skipIdleWakeups", input.SkipIdleWakeups != nil))
+	out.Warnings = append(out.Warnings, advice...)
 	return out, err
 }
 
@@ -118,7 +122,11 @@ func (r *mutationResolver) UpdateAgent(ctx context.Context, input model.UpdateAg
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}
-	out.DueRuns, err = present(ctx, load(ctx).runs, moved.Runs)
+	if out.DueRuns, err = present(ctx, load(ctx).runs, moved.Runs); err != nil {
+		return out, err
+	}
+	advice, err := r.agentWarnings(ctx, input.AgentID, named("skipIdleWakeups", input.SkipIdleWakeups.IsSet()))
+	out.Warnings = append(out.Warnings, advice...)
 	return out, err
 }
 

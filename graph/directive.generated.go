@@ -82,7 +82,7 @@ type QueryResolver interface {
 	OwnRun(ctx context.Context) (*model.OwnRun, error)
 	NextFireTimes(ctx context.Context, cron string, timeZone string, n int, from *time.Time) (*model.SchedulePreview, error)
 	RenderTemplate(ctx context.Context, input model.RenderTemplateInput) (*model.TemplatePreview, error)
-	PreviewFire(ctx context.Context, input model.FireRoutineInput) (*model.FirePreview, error)
+	PreviewFire(ctx context.Context, input model.FireRoutineInput, as model.PreviewedFire) (*model.FirePreview, error)
 	OperationCost(ctx context.Context) (*model.OperationCost, error)
 	Process(ctx context.Context) (*model.ProcessInfo, error)
 	Routine(ctx context.Context, id xid.ID) (*ent.Routine, error)
@@ -967,6 +967,14 @@ func (ec *executionContext) field_Query_previewFire_args(ctx context.Context, ra
 		return nil, err
 	}
 	args["input"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "as",
+		func(ctx context.Context, v any) (model.PreviewedFire, error) {
+			return ec.unmarshalNPreviewedFire2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPreviewedFire(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["as"] = arg1
 	return args, nil
 }
 
@@ -4722,7 +4730,7 @@ func (ec *executionContext) _Query_previewFire(ctx context.Context, field graphq
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PreviewFire(ctx, fc.Args["input"].(model.FireRoutineInput))
+			return ec.Resolvers.Query().PreviewFire(ctx, fc.Args["input"].(model.FireRoutineInput), fc.Args["as"].(model.PreviewedFire))
 		},
 		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
 			directive0 := next

@@ -70,6 +70,8 @@ type RoutineResolver interface {
 	Triggers(ctx context.Context, obj *ent.Routine) ([]model.Trigger, error)
 	ScheduleState(ctx context.Context, obj *ent.Routine) (domain.ScheduleState, error)
 	NextFireAt(ctx context.Context, obj *ent.Routine) (*time.Time, error)
+	Warnings(ctx context.Context, obj *ent.Routine) ([]*model.Advisory, error)
+	Health(ctx context.Context, obj *ent.Routine) (*model.RoutineHealth, error)
 	Runs(ctx context.Context, obj *ent.Routine, first *int, after *entgql.Cursor[xid.ID], filter *model.RoutineRunFilter) (*ent.RoutineRunConnection, error)
 }
 type RoutineRunResolver interface {
@@ -3842,6 +3844,70 @@ func (ec *executionContext) _Routine_nextFireAt(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_Routine_nextFireAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Routine", field, true, true, "DateTime")
+}
+
+func (ec *executionContext) _Routine_warnings(ctx context.Context, field graphql.CollectedField, obj *ent.Routine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Routine_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Routine().Warnings(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
+			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Routine_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Routine",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Advisory(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Routine_health(ctx context.Context, field graphql.CollectedField, obj *ent.Routine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Routine_health(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Routine().Health(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RoutineHealth) graphql.Marshaler {
+			return ec.marshalNRoutineHealth2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealth(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Routine_health(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Routine",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineHealth(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Routine_runs(ctx context.Context, field graphql.CollectedField, obj *ent.Routine) (ret graphql.Marshaler) {
@@ -10572,6 +10638,18 @@ func (ec *executionContext) _Routine(ctx context.Context, sel ast.SelectionSet, 
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Routine_nextFireAt(ctx, field, obj)
+				})
+		case "warnings":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Routine_warnings(ctx, field, obj)
+				})
+		case "health":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Routine_health(ctx, field, obj)
 				})
 		case "runs":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,

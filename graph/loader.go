@@ -92,6 +92,10 @@ type loaders struct {
 	deliveries loader[[]reads.LoggedDelivery] // by trigger, newest first
 	scheduled  loader[bool]                   // by agent: a schedule targets it
 
+	advice  loader[*domain.RoutineAdviceFacts] // by routine
+	healths loader[*reads.RoutineHealth]       // by routine
+	costs   loader[reads.RoutineCost]          // by routine: of HealthPeriod
+
 	activities loader[*ent.Activity]
 	inboxItems loader[*ent.InboxItem]
 	tokens     loader[*ent.ApiToken]
@@ -161,6 +165,9 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		summariesOf: newBatch("summaries of routines", grouped(r.readSummaries, routineOfSummary)),
 
 		// What the store reads or works out.
+		advice:          newBatch("what to advise of routines", r.Store.RoutineAdvice),
+		costs:           newBatch("costs of routines", r.routineCosts),
+		healths:         newBatch("health of routines", r.Store.RoutineHealth),
 		actionable:      newBatch("counts of tasks", r.Store.ActionableTasks),
 		blocked:         newBatch("which tasks are blocked", r.Store.BlockedTasks),
 		budgets:         newBatch("budgets", r.budgets),

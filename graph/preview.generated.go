@@ -113,6 +113,38 @@ func (ec *executionContext) fieldContext_FirePreview_coalescesInto(_ context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _FirePreview_warnings(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FirePreview_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Warnings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
+			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FirePreview_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FirePreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Advisory(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _FirePreview_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.FirePreview) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -660,6 +692,11 @@ func (ec *executionContext) _FirePreview(ctx context.Context, sel ast.SelectionS
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "warnings":
+			out.Values[i] = ec._FirePreview_warnings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "userErrors":
 			out.Values[i] = ec._FirePreview_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -903,6 +940,16 @@ func (ec *executionContext) marshalNPlannedFire2ᚖrouseᚗdevᚋrouseᚋgraph�
 		return graphql.Null
 	}
 	return ec._PlannedFire(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNPreviewedFire2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPreviewedFire(ctx context.Context, v any) (model.PreviewedFire, error) {
+	var res model.PreviewedFire
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNPreviewedFire2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPreviewedFire(ctx context.Context, sel ast.SelectionSet, v model.PreviewedFire) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) unmarshalNRenderTemplateInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRenderTemplateInput(ctx context.Context, v any) (model.RenderTemplateInput, error) {

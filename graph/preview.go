@@ -126,13 +126,13 @@ func resolvedValues(list []domain.ResolvedVariable) []*model.ResolvedVariable {
 }
 
 // previewFire says what firing a routine would do.
-func (r *Resolver) previewFire(ctx context.Context, in model.FireRoutineInput) (*model.FirePreview, error) {
-	out, err := r.tryFire(ctx, in)
+func (r *Resolver) previewFire(ctx context.Context, in model.FireRoutineInput, as model.PreviewedFire) (*model.FirePreview, error) {
+	out, err := r.tryFire(ctx, in, as == model.PreviewedFireScheduled)
 	list, err := problems(err)
 	if err != nil {
 		return nil, err
 	}
-	preview := &model.FirePreview{Disposition: domain.RoutineRunStatusSkipped, UserErrors: list,
+	preview := &model.FirePreview{Disposition: domain.RoutineRunStatusSkipped, UserErrors: list, Warnings: []*model.Advisory{},
 		Rendered: templatePreview(out.Rendered, out.Resolved, nil, nil)}
 	if len(out.Problems) > 0 {
 		preview.UserErrors, _ = problems(domain.AsUserError(out.Problems))
@@ -141,17 +141,40 @@ func (r *Resolver) previewFire(ctx context.Context, in model.FireRoutineInput) (
 		return preview, nil
 	}
 	preview.Disposition = out.Plan.Status
-	preview.CoalescesInto, err = linked(ctx, load(ctx).fires, xid.ID(out.Plan.CoalescedInto))
-	return preview, err
+	if preview.CoalescesInto, err = linked(ctx, load(ctx).fires, xid.ID(out.Plan.CoalescedInto)); err != nil {
+		return nil, err
+	}
+	return preview, r.advisePreview(ctx, preview, in.RoutineID, as)
 }
 
-func (r *Resolver) tryFire(ctx context.Context, in model.FireRoutineInput) (store.FirePreview, error) {
+// advisePreview says what to think about in a fire. A scheduled one that would be sent, and that the idle guard would end without a
+// launch, is SKIPPED.
+func (r *Resolver) advisePreview(ctx context.Context, preview *model.FirePreview, routineID xid.ID, as model.PreviewedFire) error {
+	facts, err := load(ctx).advice.Load(ctx, routineID)
+	if err != nil || facts == nil {
+		return err
+	}
+	of := *facts
+	if as == model.PreviewedFireScheduled {
+		of.Scheduled = true
+		if preview.Disposition == domain.RoutineRunStatusEnqueued && of.SkipsNow() {
+			preview.Disposition = domain.RoutineRunStatusSkipped
+		}
+	}
+	preview.Warnings = shownAdvice(domain.AdviseRoutine(of))
+	return nil
+}
+
+func (r *Resolver) tryFire(ctx context.Context, in model.FireRoutineInput, scheduled bool) (store.FirePreview, error) {
 	in.IdempotencyKey = nil // it does not matter
+	if scheduled && len(in.Variables) > 0 {
+		return store.FirePreview{}, domain.RefuseField([]string{"variables"}, domain.UserErrorCodeInvalid, "a schedule gives no values: leave them out, or preview a fire by hand")
+	}
 	_, fire, err := r.readFire(ctx, in)
 	if err != nil {
 		return store.FirePreview{}, err
 	}
-	return r.Store.PreviewFire(ctx, fire)
+	return r.Store.PreviewFire(ctx, fire, scheduled)
 }
 
 // resolvedOf says where the values of a fire came from: the values are those that the fire recorded.

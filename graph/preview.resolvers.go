@@ -38,8 +38,8 @@ func (r *queryResolver) RenderTemplate(ctx context.Context, input model.RenderTe
 }
 
 // PreviewFire is the resolver for the previewFire field.
-func (r *queryResolver) PreviewFire(ctx context.Context, input model.FireRoutineInput) (*model.FirePreview, error) {
-	return r.previewFire(ctx, input)
+func (r *queryResolver) PreviewFire(ctx context.Context, input model.FireRoutineInput, as model.PreviewedFire) (*model.FirePreview, error) {
+	return r.previewFire(ctx, input, as)
 }
 
 // UpcomingFires is the resolver for the upcomingFires field.

@@ -39,6 +39,8 @@ type ResolverRoot interface {
 	Project() ProjectResolver
 	Query() QueryResolver
 	Routine() RoutineResolver
+	RoutineHealth() RoutineHealthResolver
+	RoutineHold() RoutineHoldResolver
 	RoutineRun() RoutineRunResolver
 	Run() RunResolver
 	RunAttempt() RunAttemptResolver
@@ -2682,6 +2684,18 @@ enum AdvisoryCode {
   SECRET_IS_ADDRESS
   "A secret's value is too short to be masked: whoever reads what the agent says may read it."
   SECRET_TOO_SHORT
+  "A webhook has a secret that nobody is asked for, since its signing mode is NONE."
+  SECRET_UNUSED
+  "The agent skips scheduled wakes while it has no task in TODO or IN_PROGRESS: fires of a lightweight routine's schedule then end SKIPPED."
+  IDLE_SKIP
+  "Neither the agent nor its project nor the workspace has an executor: each run fails."
+  NO_EXECUTOR
+  "What fires by itself costs money, and no budget limits it."
+  NO_BUDGET
+  "The agent that is woken is paused or stopped: nothing is launched."
+  ASSIGNEE_PAUSED
+  "The agent that is woken was deleted: the routine does not fire."
+  ASSIGNEE_GONE
 }
 
 "Codes of UserError; new values may be added."
@@ -3452,7 +3466,12 @@ type NoteProgressPayload implements MutationPayload {
   "Dry run of a template."
   renderTemplate("Input." input: RenderTemplateInput!): TemplatePreview! @requires(scopes: [READ])
   "What firing this routine now would do; writes nothing."
-  previewFire("What would be fired; the idempotency key does not matter." input: FireRoutineInput!): FirePreview! @requires(scopes: [READ])
+  previewFire(
+    "What would be fired; the idempotency key does not matter."
+    input: FireRoutineInput!
+    "By whom it is fired."
+    as: PreviewedFire! = MANUAL
+  ): FirePreview! @requires(scopes: [READ])
 }
 
 extend type Workspace {
@@ -3518,14 +3537,24 @@ enum VariableOrigin {
   MISSING
 }
 
+"Who fires in a preview."
+enum PreviewedFire {
+  "A person, with fireRoutine."
+  MANUAL
+  "Its schedule. Such a fire has no values but defaults, and ends SKIPPED without a launch while its agent skips idle wakes."
+  SCHEDULED
+}
+
 "Dry run of a fire."
 type FirePreview {
   "Rendered task, or name and prompt text of a lightweight routine."
   rendered: TemplatePreview!
-  "What the concurrency policy would do; SKIPPED when the fire would be refused, and userErrors say why."
+  "What the concurrency policy would do; SKIPPED when the fire would be refused, and userErrors say why, or when its run would end without a launch, and warnings say why."
   disposition: RoutineRunStatus!
   "Fire it would merge into."
   coalescesInto: RoutineRun
+  "What to think about as the routine stands now: a scheduled fire may be recorded, and still launch nothing."
+  warnings: [Advisory!]!
   "Problems for which the fire would be refused."
   userErrors: [UserError!]!
 }
@@ -3774,6 +3803,10 @@ extend type Subscription {
   scheduleState: ScheduleState!
   "Earliest next fire over its triggers; null unless ACTIVE."
   nextFireAt: DateTime
+  "What to think about as it stands now, what matters most first."
+  warnings: [Advisory!]!
+  "How its fires fare."
+  health: RoutineHealth! @cost(weight: 3)
   "Fires, newest first."
   runs(
     "Rows, 1..100; 25 by default."
@@ -3783,6 +3816,38 @@ extend type Subscription {
     "Conditions."
     filter: RoutineRunFilter
   ): RoutineRunConnection! @page
+}
+
+"How the fires of a routine fare. It costs the same however long the history is."
+type RoutineHealth {
+  "End of the last fire whose work ended well; null before the first."
+  lastSuccessAt: DateTime
+  "Fires that FAILED since the last one that ended well, at most 100: 100 means so many or more."
+  consecutiveFailures: Int!
+  "Newest fires in a row that were SKIPPED, at most 100: 100 means so many or more. Fires that have not ended do not count."
+  consecutiveSkips: Int!
+  "Why the newest of consecutiveSkips was skipped; null without any."
+  skipReason: EndReason
+  "The fire that others wait for, or are merged into; null while there is none."
+  heldBy: RoutineHold
+  "How long the run of a fire takes: the median over the newest 50 fires that ended well; null before the first."
+  p50Duration: Duration
+  "What the runs of its fires of the last 30 days cost, in US dollars."
+  costUsdLast30Days: Decimal! @cost(weight: 5)
+  "Whether there were more than 1,000 fires in these 30 days: costUsdLast30Days is then that of the newest 1,000."
+  costIsPartial: Boolean!
+}
+
+"A fire that holds others of its routine back."
+type RoutineHold {
+  "The fire."
+  fire: RoutineRun!
+  "Its run that is queued or live; null when nothing of it is on its way."
+  run: Run
+  "Since when others wait for it, or are merged into it."
+  since: DateTime!
+  "How many fires do, at most 1,000: 1,000 means so many or more."
+  count: Int!
 }
 
 "Kind of routine."
@@ -3943,6 +4008,8 @@ type CreateRoutinePayload implements MutationPayload {
   secrets: [TriggerSecret!]!
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
+  "Advice about what was saved; empty without any, and on error."
+  warnings: [Advisory!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -3985,6 +4052,8 @@ type UpdateRoutinePayload implements MutationPayload {
   clamped: [String!]!
   "The routine; null on error."
   routine: Routine
+  "Advice about what was saved; empty without any, and on error."
+  warnings: [Advisory!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -5162,6 +5231,8 @@ type CreateTriggerPayload implements MutationPayload {
   secret: String
   "True when the key was used before and the first result is returned."
   replayed: Boolean!
+  "Advice about the routine as it stands now; empty without any, and on error."
+  warnings: [Advisory!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -5192,6 +5263,8 @@ type UpdateTriggerPayload implements MutationPayload {
   trigger: Trigger
   "Wakeups of slots that were due under the former schedule and were fired before the change, routed, oldest first; the first 100 of them."
   wakeupRequests: [WakeupRequest!]!
+  "Advice about the routine as it stands now; empty without any, and on error."
+  warnings: [Advisory!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -6525,6 +6598,8 @@ func (ec *executionContext) childFields_CreateRoutinePayload(ctx context.Context
 		return ec.fieldContext_CreateRoutinePayload_secrets(ctx, field)
 	case "replayed":
 		return ec.fieldContext_CreateRoutinePayload_replayed(ctx, field)
+	case "warnings":
+		return ec.fieldContext_CreateRoutinePayload_warnings(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_CreateRoutinePayload_userErrors(ctx, field)
 	}
@@ -6555,6 +6630,8 @@ func (ec *executionContext) childFields_CreateTriggerPayload(ctx context.Context
 		return ec.fieldContext_CreateTriggerPayload_secret(ctx, field)
 	case "replayed":
 		return ec.fieldContext_CreateTriggerPayload_replayed(ctx, field)
+	case "warnings":
+		return ec.fieldContext_CreateTriggerPayload_warnings(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_CreateTriggerPayload_userErrors(ctx, field)
 	}
@@ -6687,6 +6764,8 @@ func (ec *executionContext) childFields_FirePreview(ctx context.Context, field g
 		return ec.fieldContext_FirePreview_disposition(ctx, field)
 	case "coalescesInto":
 		return ec.fieldContext_FirePreview_coalescesInto(ctx, field)
+	case "warnings":
+		return ec.fieldContext_FirePreview_warnings(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_FirePreview_userErrors(ctx, field)
 	}
@@ -7375,6 +7454,10 @@ func (ec *executionContext) childFields_Routine(ctx context.Context, field graph
 		return ec.fieldContext_Routine_scheduleState(ctx, field)
 	case "nextFireAt":
 		return ec.fieldContext_Routine_nextFireAt(ctx, field)
+	case "warnings":
+		return ec.fieldContext_Routine_warnings(ctx, field)
+	case "health":
+		return ec.fieldContext_Routine_health(ctx, field)
 	case "runs":
 		return ec.fieldContext_Routine_runs(ctx, field)
 	}
@@ -7401,6 +7484,42 @@ func (ec *executionContext) childFields_RoutineEdge(ctx context.Context, field g
 		return ec.fieldContext_RoutineEdge_cursor(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RoutineEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_RoutineHealth(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "lastSuccessAt":
+		return ec.fieldContext_RoutineHealth_lastSuccessAt(ctx, field)
+	case "consecutiveFailures":
+		return ec.fieldContext_RoutineHealth_consecutiveFailures(ctx, field)
+	case "consecutiveSkips":
+		return ec.fieldContext_RoutineHealth_consecutiveSkips(ctx, field)
+	case "skipReason":
+		return ec.fieldContext_RoutineHealth_skipReason(ctx, field)
+	case "heldBy":
+		return ec.fieldContext_RoutineHealth_heldBy(ctx, field)
+	case "p50Duration":
+		return ec.fieldContext_RoutineHealth_p50Duration(ctx, field)
+	case "costUsdLast30Days":
+		return ec.fieldContext_RoutineHealth_costUsdLast30Days(ctx, field)
+	case "costIsPartial":
+		return ec.fieldContext_RoutineHealth_costIsPartial(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RoutineHealth", field.Name)
+}
+
+func (ec *executionContext) childFields_RoutineHold(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "fire":
+		return ec.fieldContext_RoutineHold_fire(ctx, field)
+	case "run":
+		return ec.fieldContext_RoutineHold_run(ctx, field)
+	case "since":
+		return ec.fieldContext_RoutineHold_since(ctx, field)
+	case "count":
+		return ec.fieldContext_RoutineHold_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RoutineHold", field.Name)
 }
 
 func (ec *executionContext) childFields_RoutineRun(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8119,6 +8238,8 @@ func (ec *executionContext) childFields_UpdateRoutinePayload(ctx context.Context
 		return ec.fieldContext_UpdateRoutinePayload_clamped(ctx, field)
 	case "routine":
 		return ec.fieldContext_UpdateRoutinePayload_routine(ctx, field)
+	case "warnings":
+		return ec.fieldContext_UpdateRoutinePayload_warnings(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateRoutinePayload_userErrors(ctx, field)
 	}
@@ -8151,6 +8272,8 @@ func (ec *executionContext) childFields_UpdateTriggerPayload(ctx context.Context
 		return ec.fieldContext_UpdateTriggerPayload_trigger(ctx, field)
 	case "wakeupRequests":
 		return ec.fieldContext_UpdateTriggerPayload_wakeupRequests(ctx, field)
+	case "warnings":
+		return ec.fieldContext_UpdateTriggerPayload_warnings(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateTriggerPayload_userErrors(ctx, field)
 	}

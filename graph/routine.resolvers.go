@@ -21,21 +21,25 @@ import (
 // CreateRoutine is the resolver for the createRoutine field.
 func (r *mutationResolver) CreateRoutine(ctx context.Context, input model.CreateRoutineInput) (*model.CreateRoutinePayload, error) {
 	made, secrets, err := r.createRoutine(ctx, input)
-	out := &model.CreateRoutinePayload{Replayed: made.Replayed, Clamped: append([]string{}, made.Clamped...), Secrets: append([]*model.TriggerSecret{}, secrets...)}
+	out := &model.CreateRoutinePayload{Replayed: made.Replayed, Clamped: append([]string{}, made.Clamped...), Secrets: append([]*model.TriggerSecret{}, secrets...), Warnings: []*model.Advisory{}}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}
 	if out.Routine, err = r.Reader.Routine.Get(ctx, made.ID); err != nil {
 		return nil, fmt.Errorf("read new routine: %w", err)
 	}
-	return out, nil
+	out.Warnings, err = r.routineWarnings(ctx, made.ID, "assigneeId")
+	return out, err
 }
 
 // UpdateRoutine is the resolver for the updateRoutine field.
 func (r *mutationResolver) UpdateRoutine(ctx context.Context, input model.UpdateRoutineInput) (*model.UpdateRoutinePayload, error) {
 	changed, clamped, err := r.updateRoutine(ctx, input)
-	out := &model.UpdateRoutinePayload{Routine: changed, Clamped: append([]string{}, clamped...)}
-	out.UserErrors, err = problems(err)
+	out := &model.UpdateRoutinePayload{Routine: changed, Clamped: append([]string{}, clamped...), Warnings: []*model.Advisory{}}
+	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
+		return out, err
+	}
+	out.Warnings, err = r.routineWarnings(ctx, input.RoutineID, named("assigneeId", input.AssigneeID.IsSet()))
 	return out, err
 }
 
@@ -149,9 +153,42 @@ func (r *routineResolver) NextFireAt(ctx context.Context, obj *ent.Routine) (*ti
 	return next, err
 }
 
+// Warnings is the resolver for the warnings field.
+func (r *routineResolver) Warnings(ctx context.Context, obj *ent.Routine) ([]*model.Advisory, error) {
+	list, err := routineAdvice(ctx, obj.ID)
+	return shownAdvice(list), err
+}
+
+// Health is the resolver for the health field.
+func (r *routineResolver) Health(ctx context.Context, obj *ent.Routine) (*model.RoutineHealth, error) {
+	return healthOf(ctx, obj)
+}
+
 // Runs is the resolver for the runs field.
 func (r *routineResolver) Runs(ctx context.Context, obj *ent.Routine, first *int, after *entgql.Cursor[xid.ID], filter *model.RoutineRunFilter) (*ent.RoutineRunConnection, error) {
 	return r.pageOfFires(ctx, routinerun.RoutineID(obj.ID), filter, after, first, nil, nil)
+}
+
+// CostUsdLast30Days is the resolver for the costUsdLast30Days field.
+func (r *routineHealthResolver) CostUsdLast30Days(ctx context.Context, obj *model.RoutineHealth) (string, error) {
+	costs, err := load(ctx).costs.Load(ctx, obj.RoutineID)
+	return costs.Cost.String(), err
+}
+
+// CostIsPartial is the resolver for the costIsPartial field.
+func (r *routineHealthResolver) CostIsPartial(ctx context.Context, obj *model.RoutineHealth) (bool, error) {
+	costs, err := load(ctx).costs.Load(ctx, obj.RoutineID)
+	return costs.Partial, err
+}
+
+// Fire is the resolver for the fire field.
+func (r *routineHoldResolver) Fire(ctx context.Context, obj *model.RoutineHold) (*ent.RoutineRun, error) {
+	return required(ctx, load(ctx).fires, obj.FireID)
+}
+
+// Run is the resolver for the run field.
+func (r *routineHoldResolver) Run(ctx context.Context, obj *model.RoutineHold) (*ent.Run, error) {
+	return linked(ctx, load(ctx).runs, obj.RunID)
 }
 
 // Project is the resolver for the project field.
@@ -163,7 +200,17 @@ func (r *taskTemplateResolver) Project(ctx context.Context, obj *domain.TaskTemp
 	return project, nil
 }
 
+// RoutineHealth returns RoutineHealthResolver implementation.
+func (r *Resolver) RoutineHealth() RoutineHealthResolver { return &routineHealthResolver{r} }
+
+// RoutineHold returns RoutineHoldResolver implementation.
+func (r *Resolver) RoutineHold() RoutineHoldResolver { return &routineHoldResolver{r} }
+
 // TaskTemplate returns TaskTemplateResolver implementation.
 func (r *Resolver) TaskTemplate() TaskTemplateResolver { return &taskTemplateResolver{r} }
 
-type taskTemplateResolver struct{ *Resolver }
+type (
+	routineHealthResolver struct{ *Resolver }
+	routineHoldResolver   struct{ *Resolver }
+	taskTemplateResolver  struct{ *Resolver }
+)

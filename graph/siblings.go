@@ -88,6 +88,9 @@ func (l *loaders) expectRoutines(rows []*ent.Routine) {
 	ids := column(rows, func(x *ent.Routine) xid.ID { return x.ID })
 	l.triggersOf.expect(ids...)
 	l.summariesOf.expect(ids...)
+	l.advice.expect(ids...)
+	l.healths.expect(ids...)
+	l.costs.expect(ids...)
 	l.workspaces.expect(column(rows, func(x *ent.Routine) xid.ID { return x.WorkspaceID })...)
 	l.agents.expect(column(rows, func(x *ent.Routine) xid.ID { return x.AssigneeID })...)
 }

@@ -23,22 +23,28 @@ func (r *manualTriggerResolver) Routine(ctx context.Context, obj *model.ManualTr
 // CreateTrigger is the resolver for the createTrigger field.
 func (r *mutationResolver) CreateTrigger(ctx context.Context, input model.CreateTriggerInput) (*model.CreateTriggerPayload, error) {
 	made, secret, err := r.createTrigger(ctx, input)
-	out := &model.CreateTriggerPayload{Replayed: made.Replayed, Secret: orNil(secret)}
+	out := &model.CreateTriggerPayload{Replayed: made.Replayed, Secret: orNil(secret), Warnings: []*model.Advisory{}}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}
-	out.Trigger, err = r.shownTrigger(ctx, made.ID)
+	if out.Trigger, err = r.shownTrigger(ctx, made.ID); err != nil {
+		return out, err
+	}
+	out.Warnings, err = r.routineWarnings(ctx, input.RoutineID)
 	return out, err
 }
 
 // UpdateTrigger is the resolver for the updateTrigger field.
 func (r *mutationResolver) UpdateTrigger(ctx context.Context, input model.UpdateTriggerInput) (*model.UpdateTriggerPayload, error) {
 	wakes, err := r.updateTrigger(ctx, input)
-	out := &model.UpdateTriggerPayload{WakeupRequests: wakes}
+	out := &model.UpdateTriggerPayload{WakeupRequests: wakes, Warnings: []*model.Advisory{}}
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}
-	out.Trigger, err = r.shownTrigger(ctx, input.TriggerID)
+	if out.Trigger, err = r.shownTrigger(ctx, input.TriggerID); err != nil {
+		return out, err
+	}
+	out.Warnings, err = r.routineWarnings(ctx, routineOf(out.Trigger))
 	return out, err
 }
 

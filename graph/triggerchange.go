@@ -178,6 +178,19 @@ func (r *Resolver) shownTrigger(ctx context.Context, id xid.ID) (model.Trigger, 
 	return model.TriggerOf(row), nil
 }
 
+// routineOf is the routine of a trigger.
+func routineOf(t model.Trigger) xid.ID {
+	switch t := t.(type) {
+	case model.ScheduleTrigger:
+		return t.RoutineID
+	case model.WebhookTrigger:
+		return t.RoutineID
+	case model.ManualTrigger:
+		return t.RoutineID
+	}
+	return ""
+}
+
 // orNil is nil for "".
 func orNil(text string) *string {
 	if text == "" {

@@ -966,6 +966,14 @@ var (
 				},
 			},
 			{
+				Name:    "routine_runs_worked",
+				Unique:  false,
+				Columns: []*schema.Column{RoutineRunsColumns[17], RoutineRunsColumns[4], RoutineRunsColumns[14], RoutineRunsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status IN ('DONE', 'FAILED')",
+				},
+			},
+			{
 				Name:    "routinerun_routine_id_dispatch_fingerprint",
 				Unique:  false,
 				Columns: []*schema.Column{RoutineRunsColumns[17], RoutineRunsColumns[11]},

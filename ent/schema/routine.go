@@ -190,6 +190,7 @@ func (RoutineRun) Indexes() []ent.Index {
 		index.Fields("workspace_id", "started_at", "id"),
 		index.Fields("workspace_id", "status", "started_at", "id").StorageKey("routine_runs_by_status").Annotations(where("status <> 'DONE'")),
 		index.Fields("workspace_id", "source", "started_at", "id").StorageKey("routine_runs_by_source").Annotations(where("source <> 'CRON'")),
+		index.Fields("routine_id", "status", "started_at", "id").StorageKey("routine_runs_worked").Annotations(where("status IN ('DONE', 'FAILED')")),
 		index.Fields("routine_id", "dispatch_fingerprint").Annotations(where("completed_at IS NULL")),
 		index.Fields("task_id").Annotations(where("task_id IS NOT NULL")),
 		index.Fields("workspace_id").StorageKey("routine_runs_open").Annotations(where("completed_at IS NULL")),

@@ -618,6 +618,8 @@ type CreateRoutinePayload struct {
 	Secrets []*TriggerSecret `json:"secrets"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
+	// Advice about what was saved; empty without any, and on error.
+	Warnings []*Advisory `json:"warnings"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -684,6 +686,8 @@ type CreateTriggerPayload struct {
 	Secret *string `json:"secret,omitempty"`
 	// True when the key was used before and the first result is returned.
 	Replayed bool `json:"replayed"`
+	// Advice about the routine as it stands now; empty without any, and on error.
+	Warnings []*Advisory `json:"warnings"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -902,10 +906,12 @@ type ExecutorInput struct {
 type FirePreview struct {
 	// Rendered task, or name and prompt text of a lightweight routine.
 	Rendered *TemplatePreview `json:"rendered"`
-	// What the concurrency policy would do; SKIPPED when the fire would be refused, and userErrors say why.
+	// What the concurrency policy would do; SKIPPED when the fire would be refused, and userErrors say why, or when its run would end without a launch, and warnings say why.
 	Disposition domain.RoutineRunStatus `json:"disposition"`
 	// Fire it would merge into.
 	CoalescesInto *ent.RoutineRun `json:"coalescesInto,omitempty"`
+	// What to think about as the routine stands now: a scheduled fire may be recorded, and still launch nothing.
+	Warnings []*Advisory `json:"warnings"`
 	// Problems for which the fire would be refused.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2294,6 +2300,8 @@ type UpdateRoutinePayload struct {
 	Clamped []string `json:"clamped"`
 	// The routine; null on error.
 	Routine *ent.Routine `json:"routine,omitempty"`
+	// Advice about what was saved; empty without any, and on error.
+	Warnings []*Advisory `json:"warnings"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2364,6 +2372,8 @@ type UpdateTriggerPayload struct {
 	Trigger Trigger `json:"trigger,omitempty"`
 	// Wakeups of slots that were due under the former schedule and were fired before the change, routed, oldest first; the first 100 of them.
 	WakeupRequests []*ent.WakeupRequest `json:"wakeupRequests"`
+	// Advice about the routine as it stands now; empty without any, and on error.
+	Warnings []*Advisory `json:"warnings"`
 	// Problems the caller can fix; empty on success.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2651,6 +2661,64 @@ func (e *ApprovalDecision) UnmarshalJSON(b []byte) error {
 }
 
 func (e ApprovalDecision) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// Who fires in a preview.
+type PreviewedFire string
+
+const (
+	// A person, with fireRoutine.
+	PreviewedFireManual PreviewedFire = "MANUAL"
+	// Its schedule. Such a fire has no values but defaults, and ends SKIPPED without a launch while its agent skips idle wakes.
+	PreviewedFireScheduled PreviewedFire = "SCHEDULED"
+)
+
+var AllPreviewedFire = []PreviewedFire{
+	PreviewedFireManual,
+	PreviewedFireScheduled,
+}
+
+func (e PreviewedFire) IsValid() bool {
+	switch e {
+	case PreviewedFireManual, PreviewedFireScheduled:
+		return true
+	}
+	return false
+}
+
+func (e PreviewedFire) String() string {
+	return string(e)
+}
+
+func (e *PreviewedFire) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = PreviewedFire(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid PreviewedFire", str)
+	}
+	return nil
+}
+
+func (e PreviewedFire) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *PreviewedFire) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e PreviewedFire) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -30,6 +30,7 @@ func (r *Report) Loops(ctx context.Context, s *store.Store, standby bool) {
 			c.Hint = "the server is on standby and fires nothing: start it without --standby when it may work"
 		}
 		r.Tell(w.Slug, c)
+		r.advice(ctx, s, w)
 	}
 }
 

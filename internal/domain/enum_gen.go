@@ -80,6 +80,12 @@ var advisoryCodeValues = []AdvisoryCode{
 	AdvisorySecretIsCommon,
 	AdvisorySecretIsAddress,
 	AdvisorySecretTooShort,
+	AdvisorySecretUnused,
+	AdvisoryIdleSkip,
+	AdvisoryNoExecutor,
+	AdvisoryNoBudget,
+	AdvisoryAssigneePaused,
+	AdvisoryAssigneeGone,
 }
 
 // Values lists every AdvisoryCode, in the order of the constants.

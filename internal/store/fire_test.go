@@ -242,7 +242,7 @@ func TestAFireByHandTellsTheTimeOfTheScheduleItNames(t *testing.T) {
 		if want := at.In(location).Format(time.DateOnly); told != want {
 			t.Errorf("a fire that names a %q trigger is told %s, want %s", kind, told, want)
 		}
-		preview, err := w.PreviewFire(t.Context(), FireRoutine{WorkspaceID: w.workspace, RoutineID: made.ID, TriggerID: trigger})
+		preview, err := w.PreviewFire(t.Context(), FireRoutine{WorkspaceID: w.workspace, RoutineID: made.ID, TriggerID: trigger}, false)
 		w.ok(err)
 		if got := domain.VariableValues(preview.Resolved)["date"]; got != told {
 			t.Errorf("the preview says %s, the fire said %s", got, told)

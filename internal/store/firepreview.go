@@ -12,7 +12,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// FirePreview is what a fire by hand would do. Plan is the zero value when it would be refused; Problems say why.
+// FirePreview is what a fire would do. Plan is the zero value when it would be refused; Problems say why.
 type FirePreview struct {
 	Rendered domain.TaskTemplate // the task, or a lightweight routine's name and text
 	Resolved []domain.ResolvedVariable
@@ -20,8 +20,8 @@ type FirePreview struct {
 	Problems []domain.FieldError
 }
 
-// PreviewFire says what FireRoutine would do now, and writes nothing: its transaction could not (SPEC S4.10).
-func (s *Routines) PreviewFire(ctx context.Context, in FireRoutine) (out FirePreview, err error) {
+// PreviewFire says what FireRoutine would do now, or a slot of a schedule, and writes nothing: its transaction could not (SPEC S4.10).
+func (s *Routines) PreviewFire(ctx context.Context, in FireRoutine, scheduled bool) (out FirePreview, err error) {
 	et, err := s.readClient.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return FirePreview{}, fmt.Errorf("begin a preview: %w", err)
@@ -38,11 +38,15 @@ func (s *Routines) PreviewFire(ctx context.Context, in FireRoutine) (out FirePre
 	if err != nil {
 		return FirePreview{}, pgtx.NotFound(err, []string{"routineId"}, "routine", in.RoutineID)
 	}
-	return t.previewFire(ctx, r, in)
+	x := &fireCall{FireRoutine: in, source: domain.RoutineRunSourceManual, id: xid.New("rrn"), routine: &r}
+	if scheduled {
+		x.source = domain.RoutineRunSourceCron
+	}
+	return t.previewFire(ctx, r, x)
 }
 
-func (t *tx) previewFire(ctx context.Context, r routineRow, in FireRoutine) (out FirePreview, err error) {
-	x := &fireCall{FireRoutine: in, source: domain.RoutineRunSourceManual, id: xid.New("rrn"), routine: &r}
+func (t *tx) previewFire(ctx context.Context, r routineRow, x *fireCall) (out FirePreview, err error) {
+	in := x.FireRoutine
 	b := &callBatch{tx: t}
 	if err := t.readCallTriggers(ctx, []*fireCall{x}); err != nil {
 		return out, err
@@ -60,9 +64,13 @@ func (t *tx) previewFire(ctx context.Context, r routineRow, in FireRoutine) (out
 	if b.queue, err = t.readFireQueue(ctx, []markedRoutine{{&r, r.fingerprint(in.Variables)}}); err != nil {
 		return out, err
 	}
-	if plan := domain.PlanFire(b.facts(x)); plan.Answer == domain.FireRecord {
+	switch plan := domain.PlanFire(b.facts(x)); plan.Answer {
+	case domain.FireRecord:
 		out.Plan = plan
-	} else {
+	case domain.FireSuppress: // a fire by hand says why
+		x.source = domain.RoutineRunSourceManual
+		out.Problems = append(out.Problems, domain.PlanFire(b.facts(x)).Problem)
+	default:
 		out.Problems = append(out.Problems, plan.Problem)
 	}
 	return out, nil
