@@ -30,6 +30,7 @@ func TestARoutineThatWouldSkipEachFireSaysSoWhereverItIsSavedOrShown(t *testing.
 	w := newWorld(t)
 	agent := w.agent("Ada")
 	w.sql(`UPDATE workspaces SET default_executor = NULL`)
+	w.sql(`UPDATE agents SET executor = NULL`)
 	echo := map[string]any{"echo": map[string]any{}}
 	var out struct {
 		CreateRoutine struct {
