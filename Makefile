@@ -102,6 +102,11 @@ chaos: ## 4 processes, 20,000 runs, 90 SIGKILLs, 3 immediate restarts of Postgre
 	@tools/ensure-postgres.sh test
 	ROUSE_CHAOS_FULL=1 $(GO) test -count=1 -timeout 90m -v -run '^TestChaos$$' ./cmd/rouse
 
+.PHONY: test-alerts
+test-alerts: ## the alert rules and the dashboard in a real Prometheus that scrapes a server (Debian: prometheus)
+	@tools/ensure-postgres.sh test
+	$(GO) test -count=1 -tags prometheus -timeout 10m -v -run '^TestPrometheus' ./internal/server
+
 .PHONY: test-copies
 test-copies: ## 40 runs of 5 agents on one git repository at once, with SIGKILLs, resumed and swept: nothing lost, nothing overwritten
 	ROUSE_COPIES_FULL=1 $(GO) test -count=1 -timeout 20m -v -run '^TestChaosOfWorkingCopies$$' ./internal/executor

@@ -48,6 +48,9 @@ func digits(s string) bool {
 	return s != ""
 }
 
+// Dollars is the amount as a float, for figures that nobody adds up.
+func (m Money) Dollars() float64 { return float64(m) / microsPerDollar }
+
 // String is the shortest decimal of the amount, such as "12.345".
 func (m Money) String() string {
 	sign := ""

@@ -18,22 +18,24 @@ type Counters struct {
 	startedAt time.Time
 	workspace labels // shown for workspaces; bounded
 
-	wakeups            *family // persisted changes
-	routineRuns        *family
-	firesSkipped       *family
-	triggersClaimed    *family
-	runsClaimed        *family
-	terminalRuns       *family
-	repairs            *family
-	launches           *family // events that persist nothing
-	withoutSession     *family
-	sessionFailures    *family
-	lastRunAtFailures  *family
-	livenessFailures   *family
-	cronTicks          *family
-	queuePasses        *family
-	loopFailures       *family
-	lastTick, lastPass instant
+	wakeups             *family // persisted changes
+	routineRuns         *family
+	firesSkipped        *family
+	triggersClaimed     *family
+	runsClaimed         *family
+	terminalRuns        *family
+	repairs             *family
+	launches            *family // events that persist nothing
+	withoutSession      *family
+	sessionFailures     *family
+	lastRunAtFailures   *family
+	livenessFailures    *family
+	cronTicks           *family
+	queuePasses         *family
+	loopFailures        *family
+	waits, durations    *histogram
+	costs, fireLateness *histogram
+	lastTick, lastPass  instant
 }
 
 // instant is the newest of several instants.
@@ -79,6 +81,10 @@ func New() *Counters {
 		cronTicks:         newFamily("rouse_cron_ticks_total", "Cron ticks evaluated.", perProcess).fromZero(),
 		queuePasses:       newFamily("rouse_queue_passes_total", "Passes of the dispatcher over the queue.", perProcess).fromZero(),
 		loopFailures:      newFamily("rouse_loop_failures_total", "Passes of a loop that failed or panicked.", perProcess, "loop"),
+		waits:             newHistogram("rouse_run_wait_seconds", "From a run's request to its first claim.", waitBounds),
+		durations:         newHistogram("rouse_run_duration_seconds", "From the start of a run's last attempt to the end of the run.", durationBounds),
+		costs:             newHistogram("rouse_attempt_cost_dollars", "What an attempt cost, of those that told a cost.", costBounds),
+		fireLateness:      newHistogram("rouse_fire_lateness_seconds", "From the instant that a schedule named to its fire.", lateBounds),
 	}
 	showInExpvar(c)
 	return c
@@ -95,6 +101,11 @@ func (c *Counters) Know(workspaces ...xid.ID) {
 func (c *Counters) families() []*family {
 	return []*family{c.wakeups, c.routineRuns, c.firesSkipped, c.triggersClaimed, c.runsClaimed, c.terminalRuns, c.repairs, c.launches,
 		c.withoutSession, c.sessionFailures, c.lastRunAtFailures, c.livenessFailures, c.cronTicks, c.queuePasses, c.loopFailures}
+}
+
+// histograms lists every histogram.
+func (c *Counters) histograms() []*histogram {
+	return []*histogram{c.waits, c.durations, c.costs, c.fireLateness}
 }
 
 // WakeupCreated counts a wakeup request that was committed.
@@ -119,6 +130,22 @@ func (c *Counters) RunClaimed(ws xid.ID) { c.runsClaimed.add(ws, 1) }
 // TerminalRun counts a run that ended.
 func (c *Counters) TerminalRun(ws xid.ID, shape domain.TerminalShape) {
 	c.terminalRuns.add(ws, 1, string(shape))
+}
+
+// RunWaited notes how long a run waited for its first claim.
+func (c *Counters) RunWaited(ws xid.ID, wait time.Duration) { c.waits.observe(ws, wait.Seconds()) }
+
+// RunTook notes how long the last attempt of a run that ended took.
+func (c *Counters) RunTook(ws xid.ID, took time.Duration) { c.durations.observe(ws, took.Seconds()) }
+
+// AttemptCost notes what an attempt cost, in US dollars.
+func (c *Counters) AttemptCost(ws xid.ID, cost domain.Money) {
+	c.costs.observe(ws, cost.Dollars())
+}
+
+// FireLate notes how long after its instant a schedule fired.
+func (c *Counters) FireLate(ws xid.ID, late time.Duration) {
+	c.fireLateness.observe(ws, late.Seconds())
 }
 
 // Repaired counts n rows that the repair sweep put right; what is one of a few fixed words. Nothing repaired is counted

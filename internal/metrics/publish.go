@@ -58,6 +58,9 @@ func showInExpvar(c *Counters) {
 				return c.families()[i].flat(&c.workspace)
 			}))
 		}
+		for i, h := range c.histograms() {
+			h.publish(i)
+		}
 		for i, one := range c.instants() {
 			expvar.Publish(one.name, expvar.Func(func() any { return shownCounters.Load().instants()[i].at }))
 		}
@@ -85,8 +88,9 @@ func join(names, values []string) string {
 	return strings.Join(parts, ",")
 }
 
-// Handler serves /metrics for Prometheus, with the figures of the Go runtime and the process.
-func (c *Counters) Handler(gauges ...Gauge) http.Handler {
+// Handler serves /metrics for Prometheus, with the figures of the Go runtime and the process. A gauge that cannot be read
+// hides no other.
+func (c *Counters) Handler(gauges ...prometheus.Collector) http.Handler {
 	r := prometheus.NewRegistry()
 	for _, g := range gauges {
 		r.MustRegister(g)
@@ -102,6 +106,9 @@ type collector struct{ counters *Counters }
 func (c collector) Describe(to chan<- *prometheus.Desc) {
 	for _, f := range c.counters.families() {
 		to <- f.desc()
+	}
+	for _, h := range c.counters.histograms() {
+		to <- h.desc()
 	}
 	for _, one := range c.counters.instants() {
 		to <- prometheus.NewDesc(one.name, one.help, nil, nil)
@@ -119,6 +126,9 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		for key, n := range f.shown(&c.counters.workspace) {
 			to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), f.labelValues(key)...)
 		}
+	}
+	for _, h := range c.counters.histograms() {
+		h.collect(&c.counters.workspace, to)
 	}
 	for _, one := range c.counters.instants() {
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc(one.name, one.help, nil, nil), prometheus.GaugeValue, one.at)

@@ -276,27 +276,6 @@ func (s *Server) adminPages(ready func(context.Context) error) http.Handler {
 	return adminMux(s.front.strangers.Handler, ready, s.counters.Handler(s.gauges()...), gate)
 }
 
-// gauges are numbers of the database that are read when somebody asks for them.
-func (s *Server) gauges() []metrics.Gauge {
-	read := func(of func(store.Snapshot) float64) func(context.Context) (float64, error) {
-		return func(ctx context.Context) (float64, error) {
-			oldest, err := s.store.OldestSnapshot(ctx)
-			return of(oldest), err
-		}
-	}
-	return []metrics.Gauge{
-		{Name: "rouse_oldest_snapshot_age_seconds", Help: "Age of the session that holds the oldest snapshot of the database, as far as it is seen.",
-			Read: read(func(s store.Snapshot) float64 { return s.Age.Seconds() })},
-		{Name: "rouse_feed_held_seconds", Help: "For how long an open transaction has held the feed back: entries that were written since it began are not shown.",
-			Read: func(ctx context.Context) (float64, error) {
-				h, err := s.store.FeedHolder(ctx)
-				return h.Age.Seconds(), err
-			}},
-		{Name: "rouse_oldest_snapshot_age_transactions", Help: "Transactions since the oldest snapshot of the database; rows that died since slow every claim.",
-			Read: read(func(s store.Snapshot) float64 { return float64(s.Transactions) })},
-	}
-}
-
 // ready reports why the process cannot serve; nil when it can.
 func (s *Server) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)

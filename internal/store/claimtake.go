@@ -116,7 +116,12 @@ func (c *claimer) took(run runRow, number int) Claimed {
 		c.free[run.workspaceID]--
 	}
 	c.fed(run.workspaceID)
-	c.Count(func(m *metrics.Counters) { m.RunClaimed(run.workspaceID) })
+	c.Count(func(m *metrics.Counters) {
+		m.RunClaimed(run.workspaceID)
+		if number == 1 { // a retry waits because it must
+			m.RunWaited(run.workspaceID, c.Now.Sub(run.requestedAt))
+		}
+	})
 	c.Publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})
 	if run.queue != "" {
 		c.Publish(event.Event{Kind: event.Offer, WorkspaceID: run.workspaceID, ID: run.workspaceID})

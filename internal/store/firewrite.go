@@ -194,6 +194,7 @@ func (t *tx) fired(f *fire) {
 		c.RoutineRun(workspace, source, f.plan.Status, f.plan.SkipReason)
 		if source == domain.RoutineRunSourceCron {
 			c.TriggerClaimed(workspace)
+			c.FireLate(workspace, t.Now.Sub(f.slot.Slot))
 		}
 	})
 }

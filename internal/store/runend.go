@@ -199,6 +199,9 @@ func (t *tx) countEnd(run runRow, e runEnd, session *string) {
 	t.onCommit(func(s *base) {
 		facts.ActivatedAt = s.activated.Load()
 		s.counters.TerminalRun(run.workspaceID, domain.ShapeOf(facts))
+		if run.launched() {
+			s.counters.RunTook(run.workspaceID, t.Now.Sub(*run.startedAt))
+		}
 	})
 	t.traceRun(run, e)
 	t.Publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})

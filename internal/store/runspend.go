@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -37,6 +39,7 @@ func (t *tx) spendAll(ctx context.Context, list []spending) error {
 		runs, attempts = append(runs, string(x.run.id)), append(attempts, int64(x.run.attempt))
 		input, output = append(input, int64(u.InputTokens)), append(output, int64(u.OutputTokens))
 		costs, entries = append(costs, cost), append(entries, string(xid.New("cst")))
+		t.countCost(x.run.workspaceID, cost)
 	}
 	if len(runs) == 0 {
 		return nil
@@ -65,6 +68,13 @@ FROM r`
 		err = fmt.Errorf("noted %d of %d", noted, len(runs))
 	}
 	return pgtx.Wrap("note what the attempts used", err)
+}
+
+// countCost notes an attempt's cost once it is stored; "" is not known and not counted.
+func (t *tx) countCost(workspaceID xid.ID, cost string) {
+	if amount, err := domain.ParseMoney(cost); err == nil {
+		t.Count(func(c *metrics.Counters) { c.AttemptCost(workspaceID, amount) })
+	}
 }
 
 // reservedFor is what budgets reserved for a live attempt; "" when no budget did. When they reserved different amounts,
