@@ -70,6 +70,9 @@ type PullSpec struct {
 	Lease    time.Duration `json:"lease"`
 }
 
+// AnswersAtOnce says that an attempt is over as soon as it begins: there is nothing that could be watched or ended meanwhile.
+func (s *ExecutorSpec) AnswersAtOnce() bool { return s.Echo != nil && s.Echo.Delay == 0 }
+
 // EchoSpec answers with its prompt, for a first try and for tests.
 type EchoSpec struct {
 	Delay time.Duration `json:"delay,omitempty"` // pause before the answer

@@ -20,23 +20,18 @@ const maxEcho = 64 << 10
 // Echo answers with its prompt. It is for the first five minutes and for tests, and its result says so (SPEC S7.1).
 type Echo struct{}
 
-// Run waits for the spec's delay and answers. A cancelled context ends the wait.
+// Run waits for the spec's delay and answers. A cancelled context ends the wait. An answer that comes at once brings its session
+// along: nobody could see an attempt at work that has one already.
 func (Echo) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{ExitCode: -1}, endedFromOutside(ctx)
 	}
 	result := Result{Launched: true, SessionID: xid.New("ses").String(), ExitCode: -1}
-	result.SessionError = sink.Session(result.SessionID)
-	var delay time.Duration
-	if req.Spec.Echo != nil {
-		delay = req.Spec.Echo.Delay
-	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return result, endedFromOutside(ctx)
+	if result.SessionUntold = req.Spec.AnswersAtOnce(); !result.SessionUntold {
+		result.SessionError = sink.Session(result.SessionID)
+		if err := wait(ctx, req.Spec.Echo); err != nil {
+			return result, err
+		}
 	}
 	out := newOutput(req, sink)
 	out.copyLines(domain.LogStreamStdout, strings.NewReader(req.Prompt))
@@ -47,6 +42,22 @@ func (Echo) Run(ctx context.Context, req Request, sink Sink) (Result, error) {
 		"echo":    true,
 	}
 	return result, nil
+}
+
+// wait waits for the spec's delay.
+func wait(ctx context.Context, spec *domain.EchoSpec) error {
+	var delay time.Duration
+	if spec != nil {
+		delay = spec.Delay
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return endedFromOutside(ctx)
+	}
 }
 
 // endedFromOutside is the failure of an attempt whose context was cancelled.

@@ -78,12 +78,14 @@ type Result struct {
 	SessionID    string         // "" when nothing was launched
 	Resumable    bool           // the agent named the session itself, so that it may be handed back to resume it
 	SessionError error          // what Sink.Session answered
-	Fresh        bool           // the session to resume was gone: the agent was told the full prompt in a new one
-	ExitCode     int            // 128+n for signal n; -1 when no process ended
-	Usage        *Usage         // nil when the agent did not say
-	Tail         string         // the last lines of output, at most 4 KiB
-	Survivors    error          // which processes of the attempt could not be ended, or why that is not known; nil: all have
-	Accepted     *Accepted      // an agent service has taken the run and reports its end itself; nil for all else
+	// SessionUntold says that the Sink was not told the session, because the attempt was over at once: it is stored with its end.
+	SessionUntold bool
+	Fresh         bool      // the session to resume was gone: the agent was told the full prompt in a new one
+	ExitCode      int       // 128+n for signal n; -1 when no process ended
+	Usage         *Usage    // nil when the agent did not say
+	Tail          string    // the last lines of output, at most 4 KiB
+	Survivors     error     // which processes of the attempt could not be ended, or why that is not known; nil: all have
+	Accepted      *Accepted // an agent service has taken the run and reports its end itself; nil for all else
 }
 
 // Usage is what an attempt used by its own account.

@@ -279,7 +279,7 @@ func TestEcho(t *testing.T) {
 	req := Request{Prompt: "one\ntwo " + secret, Mask: maskSecret, Spec: domain.ExecutorSpec{Echo: &domain.EchoSpec{}}}
 	sink := &recorder{}
 	result, err := Echo{}.Run(context.Background(), req, sink)
-	if err != nil || sink.text() != "STDOUT one\nSTDOUT two ***" || len(sink.sessions) != 1 || result.SessionID != sink.sessions[0] {
+	if err != nil || sink.text() != "STDOUT one\nSTDOUT two ***" || len(sink.sessions) != 0 || result.SessionID == "" || !result.SessionUntold {
 		t.Fatalf("got %+v, %v, %q", result, err, sink.text())
 	}
 	if result.Object["message"] != "one\ntwo ***" || !strings.Contains(result.Object["summary"].(string), "no agent ran") {
@@ -289,7 +289,7 @@ func TestEcho(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	req.Spec.Echo.Delay = time.Hour
 	sink = &recorder{onSession: func() { cancel(why) }}
-	if result, err := (Echo{}).Run(ctx, req, sink); !errors.Is(err, why) || !result.Launched {
+	if result, err := (Echo{}).Run(ctx, req, sink); !errors.Is(err, why) || !result.Launched || len(sink.sessions) != 1 || result.SessionID != sink.sessions[0] || result.SessionUntold {
 		t.Fatalf("cancelled while it waits: got %+v, %v", result, err)
 	}
 	if result, err := (Echo{}).Run(ctx, req, &recorder{}); !errors.Is(err, why) || result.Launched {

@@ -228,8 +228,16 @@ func (s *Store) CancelRequested(ctx context.Context, runID xid.ID) (bool, error)
 	return err == nil && len(states) == 1 && states[0].CancelRequested, err
 }
 
-// Finish reports success.
+// Finish reports success, after what it brings along: the server has a call for each.
 func (s *Store) Finish(ctx context.Context, a store.Attempt, ok store.Success) error {
+	if ok.Named {
+		if err := s.RecordSession(ctx, a, ok.SessionID); err != nil {
+			return err
+		}
+	}
+	if err := s.AppendLog(ctx, a, ok.Lines); err != nil {
+		return err
+	}
 	more := map[string]any{"usage": usageInput(ok.Usage), "freshSession": ok.Fresh}
 	result := fitting(ok.Result)
 	if ok.Resumable && result["session_id"] == nil { // named in another way than by the result

@@ -13,11 +13,14 @@ import (
 
 // Success is what an attempt that ended well brought back. Result nil means there was no result object, Usage nil that the
 // agent did not say. Resumable: the agent named the session itself, so that the task's next run may resume it. Fresh: the
-// session to resume was gone, and the agent was told the full prompt in a new one.
+// session to resume was gone, and the agent was told the full prompt in a new one. Named: the session was not recorded before, because
+// the attempt was over at once; it is recorded with the end. Lines are output that is not stored yet.
 type Success struct {
 	Result    map[string]any
 	Summary   string
 	SessionID string
+	Named     bool
+	Lines     []LogLine
 	Resumable bool
 	Fresh     bool
 	Usage     *Usage
@@ -48,7 +51,7 @@ func (t *tx) finishAll(ctx context.Context, list []*transition, tasks map[xid.ID
 		ok := x.success
 		told := aboutRun(x.run, domain.ActivityCodeRunFinished, system("queue"), "The run finished.", map[string]any{"attempt": x.run.attempt, "outcome": domain.OutcomeProcessed})
 		runs[i], ends[i] = x.run, ending{x.run, runEnd{status: domain.RunStatusFinished, outcome: domain.OutcomeProcessed, sessionID: ok.SessionID,
-			summary: ok.Summary, result: ok.Result, event: domain.RunEventKindFinished, eventData: data[i], told: told}}
+			named: ok.Named && ok.SessionID != "", summary: ok.Summary, result: ok.Result, event: domain.RunEventKindFinished, eventData: data[i], told: told}}
 		sessions[i] = sessionEnd{x.run, ok.SessionID, ok.Resumable}
 	}
 	if err := t.endServedRequests(ctx, runs, domain.WakeupStatusFinished, nil, routineRunEnd{status: domain.RoutineRunStatusDone}); err != nil {
@@ -61,6 +64,9 @@ func (t *tx) finishAll(ctx context.Context, list []*transition, tasks map[xid.ID
 		if err := t.keepTold(ctx, x.run, x.success.SessionID, x.told); err != nil {
 			return err
 		}
+	}
+	if err := t.appendLast(ctx, list); err != nil {
+		return err
 	}
 	if err := t.endRuns(ctx, ends); err != nil {
 		return err
@@ -112,7 +118,11 @@ func (t *tx) keepSuccesses(ctx context.Context, list []*transition) error {
 		if x.run.remembers() {
 			ended = append(ended, remembered{x.run, ok.Result})
 		}
-		t.leaveClaimed(x.run, leave{attempt: domain.RunAttemptStatusSucceeded, launched: x.run.launched()})
+		left := leave{attempt: domain.RunAttemptStatusSucceeded, launched: x.run.launched()}
+		if ok.Named {
+			left.session = ok.SessionID
+		}
+		t.leaveClaimed(x.run, left)
 	}
 	return t.remember(ctx, ended)
 }

@@ -118,6 +118,37 @@ SELECT run, number, owner, workspace_id FROM live`
 	return live, nil
 }
 
+// appendLast stores the lines that attempts bring with their ends, in one statement. Their runs are locked, which is the fence.
+func (t *tx) appendLast(ctx context.Context, list []*transition) error {
+	var workspaces, runs []string
+	var numbers []int64
+	var p logPieces
+	for _, x := range list {
+		for _, row := range inRows(x.success.Lines) {
+			workspaces, runs, numbers = append(workspaces, string(x.run.workspaceID)), append(runs, string(x.RunID)), append(numbers, int64(x.Number))
+			if err := p.add(row); err != nil {
+				return err
+			}
+		}
+		if len(x.success.Lines) > 0 {
+			t.Publish(event.Event{Kind: event.Log, WorkspaceID: x.run.workspaceID, ID: x.RunID})
+		}
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	const query = `
+-- $1 workspaces, $2 runs, $3 attempts; of the lines of each $4 the first number, $5 the last, $6 bytes, $7 streams,
+-- $8 texts, $9 instants
+INSERT INTO run_log_pieces (workspace_id, run_id, attempt, first_seq, last_seq, bytes, streams, texts, micros)
+SELECT workspace, run, number, first_seq, last_seq, bytes, streams::log_stream[], texts::text[], micros::bigint[]
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[],
+    $9::text[]) AS n (workspace, run, number, first_seq, last_seq, bytes, streams, texts, micros)
+ON CONFLICT (run_id, attempt, last_seq) DO NOTHING`
+	_, err := pgtx.Exec(ctx, t, query, append([]any{pgtx.TextArray(workspaces), pgtx.TextArray(runs), pgtx.IntArray(numbers)}, p.arguments()...)...)
+	return pgtx.Wrap("append the last lines", err)
+}
+
 // logPieces are lines as they are stored: those that were written together, and whose numbers follow each other, in one row
 // (docs/decisions/0032-logs-in-pieces.md). The lines of a piece are three arrays, each an array's literal here.
 type logPieces struct {

@@ -141,6 +141,7 @@ func TestAFaultAfterAnyStatementOfABatchLosesAndRepeatsNothing(t *testing.T) {
 	}
 	all := []batches{
 		{"8 fires", func(w *world) []*transition { return w.firesToEnd(8) }, (*world).wantFiresEnded},
+		{"8 that were over at once", func(w *world) []*transition { return w.briefToEnd(8) }, (*world).wantBrief},
 		{"5 runs on tasks", func(w *world) []*transition { return w.tasksToEnd(5) }, (*world).wantTasksKept},
 	}
 	for kind := range kinds {
@@ -216,6 +217,72 @@ WHERE r.id = $1`
 			w.Errorf("run %s: %s", x.RunID, got)
 		}
 	}
+}
+
+// briefToEnd are n launched attempts that were over at once: their session and all their lines come with the end.
+func (w *world) briefToEnd(n int) (batch []*transition) {
+	w.Helper()
+	for left := n; left > 0; left -= 8 {
+		w.queued(w.agent(string(xid.New("agent")), func(a *CreateAgent) { a.MaxConcurrentSessions = 8 }), min(left, 8))
+	}
+	for _, c := range w.claim(n) {
+		batch = append(batch, &transition{Attempt: c.Attempt, kind: toFinish, success: Success{Summary: "done", SessionID: "named-" + string(c.RunID), Named: true, Lines: lines(1, 2, 4)}})
+	}
+	if len(batch) != n {
+		w.Fatalf("claimed %d of %d runs", len(batch), n)
+	}
+	return batch
+}
+
+func (w *world) wantBrief(batch []*transition) {
+	w.Helper()
+	w.sound()
+	const query = `
+SELECT concat_ws(' ', r.status, r.session_id, a.session_id, a.status, (SELECT array_agg(e.kind ORDER BY e.seq) FROM run_events e WHERE e.run_id = r.id),
+  (SELECT max(e.seq) = count(*) AND max(e.seq) = r.event_seq FROM run_events e WHERE e.run_id = r.id),
+  (SELECT e.data ->> 'sessionId' FROM run_events e WHERE e.run_id = r.id AND e.kind = 'SESSION_RECORDED'))
+FROM runs r JOIN run_attempts a ON a.run_id = r.id AND a.number = r.attempt WHERE r.id = $1`
+	for _, x := range batch {
+		named := "named-" + string(x.RunID)
+		if got, want := one[string](w, query, x.RunID), "FINISHED "+named+" "+named+" SUCCEEDED {CLAIMED,LAUNCHED,SESSION_RECORDED,FINISHED} t "+named; got != want {
+			w.Errorf("run %s: %s, want %s", x.RunID, got, want)
+		}
+		w.wantLines(x.Attempt, 1, 2, 4)
+	}
+}
+
+// S7.6, S7.8: the session and the lines of an attempt that was over at once are stored in the transaction of its end, in batches of any
+// size. One whose lines cannot be stored spoils no other.
+func TestWhatIsOverAtOnceIsStoredWithItsEnd(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 2, 16, 64} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			w := newWorld(t)
+			batch := w.briefToEnd(n)
+			before := w.counters.Workspace(w.workspace).AgentLaunches
+			if err := errors.Join(w.transitTogether(t.Context(), batch)...); err != nil {
+				t.Error(err)
+			}
+			w.wantBrief(batch)
+			if got := w.counters.Workspace(w.workspace).AgentLaunches - before; got != int64(n) {
+				t.Errorf("%d launches were counted, want %d", got, n)
+			}
+		})
+	}
+	t.Run("one of which is at fault", func(t *testing.T) {
+		w := newWorld(t)
+		batch := w.briefToEnd(8)
+		batch[3].success.Lines[0].Text = "not storable: \x00"
+		for i, err := range w.transitTogether(t.Context(), batch) {
+			if (err != nil) != (i == 3) {
+				t.Errorf("end %d: %v", i, err)
+			}
+		}
+		w.wantBrief(append(batch[:3:3], batch[4:]...))
+		if status := one[string](w, `SELECT status FROM runs WHERE id = $1`, batch[3].RunID); status != "CLAIMED" {
+			t.Errorf("the run at fault is %s", status)
+		}
+	})
 }
 
 // tasksToEnd are n runs on tasks of one agent, which end in sessions of theirs and say what they used: two well, the others not.

@@ -18,6 +18,7 @@ type runEnd struct {
 	outcome            string // "" unless FINISHED
 	reason             *domain.EndReason
 	sessionID, summary string
+	named              bool // the session is told with the end: it was not recorded before
 	result             map[string]any
 	failure            *Failure
 	event              domain.RunEventKind
@@ -43,6 +44,7 @@ type endRecord struct {
 	Outcome string               `json:"outcome,omitempty"`
 	Reason  *domain.EndReason    `json:"reason"`
 	Session string               `json:"session,omitempty"`
+	Named   bool                 `json:"named"`
 	Summary string               `json:"summary,omitempty"`
 	Code    *domain.RunErrorCode `json:"code"`
 	Message *string              `json:"message"`
@@ -77,7 +79,7 @@ func aboutRun(run runRow, code domain.ActivityCode, by actor, summary string, da
 }
 
 func (e ending) record() endRecord {
-	r := endRecord{Run: e.run.id, Status: e.status, Outcome: e.outcome, Reason: e.reason, Session: e.sessionID, Summary: e.summary, Kind: e.event,
+	r := endRecord{Run: e.run.id, Status: e.status, Outcome: e.outcome, Reason: e.reason, Session: e.sessionID, Named: e.named, Summary: e.summary, Kind: e.event,
 		Attempt: e.run.attempt, Data: e.eventData, feedRecord: e.told.record()}
 	if e.result != nil {
 		r.Result = e.result
@@ -105,21 +107,27 @@ func (t *tx) endRuns(ctx context.Context, ends []ending) error {
 -- $1 the ends as JSON, $2 now, $3 the runs again, so that the plan looks them up by their ids
 WITH n AS MATERIALIZED (
   SELECT * FROM json_to_recordset($1) AS n (run text, status text, outcome text, reason text, session text,
-    summary text, code text, message text, kind text, attempt int, data jsonb, result jsonb, activity text, entry text,
-    words text, actor_kind text, actor text, feed jsonb)),
+    named boolean, summary text, code text, message text, kind text, attempt int, data jsonb, result jsonb, activity text,
+    entry text, words text, actor_kind text, actor text, feed jsonb)),
 r AS (
   UPDATE runs
   SET status = n.status, outcome = n.outcome, end_reason = n.reason, finished_at = $2, parked_reason = NULL,
     parked_until = NULL, session_id = coalesce(n.session, session_id), summary = n.summary,
     error_code = n.code, error_message = n.message, error_retryable = false, revision = revision + 1,
-    event_seq = event_seq + 1
+    event_seq = event_seq + 1 + n.named::int
   FROM n
   WHERE id = n.run AND id = ANY($3)
-  RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, session_id, n.kind, n.attempt AS number, n.data,
-    n.activity, n.entry, n.words, n.actor_kind, n.actor, n.feed),
+  RETURNING id, workspace_id, agent_id, task_id, causation_id, event_seq, session_id, n.named, n.kind,
+    n.attempt AS number, n.data, n.activity, n.entry, n.words, n.actor_kind, n.actor, n.feed),
 event AS (
   INSERT INTO run_events (workspace_id, run_id, seq, kind, attempt, data, occurred_at)
-  SELECT workspace_id, id, event_seq, kind, number, data, $2 FROM r),
+  SELECT workspace_id, id, event_seq - e.before, e.kind, number, e.data, $2
+  FROM r
+  CROSS JOIN LATERAL (VALUES
+    (1, named, '` + string(domain.RunEventKindSessionRecorded) + `', jsonb_build_object('sessionId', session_id)),
+    (0, true, r.kind, r.data))
+    AS e (before, holds, kind, data)
+  WHERE e.holds),
 told AS (` + activityInto + `
   SELECT activity, workspace_id, entry, words, actor_kind, actor, id, agent_id, task_id, feed, causation_id, $2
   FROM r

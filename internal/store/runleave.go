@@ -63,10 +63,10 @@ type endedAttempt struct {
 // kept for its next attempt's mask (SPEC S7.6).
 func (t *tx) endAttempts(ctx context.Context, left []departure) (map[xid.ID]endedAttempt, error) {
 	n := len(left)
-	runs, agents, scopes, statuses, codes, messages := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	runs, agents, scopes, statuses, codes, messages, sessions := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	numbers := make([]int64, n)
 	for i, d := range left {
-		runs[i], agents[i], scopes[i], numbers[i], statuses[i] = string(d.run.id), string(d.run.agentID), d.run.scope, int64(d.run.attempt), string(d.attempt)
+		runs[i], agents[i], scopes[i], numbers[i], statuses[i], sessions[i] = string(d.run.id), string(d.run.agentID), d.run.scope, int64(d.run.attempt), string(d.attempt), d.session
 		if d.failure != nil {
 			codes[i], messages[i] = string(d.failure.Code), d.failure.Message
 		}
@@ -77,7 +77,7 @@ func (t *tx) endAttempts(ctx context.Context, left []departure) (map[xid.ID]ende
 		found[a.run] = a
 		return a, err
 	}, endAttemptsQuery, pgtx.TextArray(runs), pgtx.IntArray(numbers), pgtx.TextArray(statuses), pgtx.TextArray(codes), pgtx.TextArray(messages), t.Now,
-		pgtx.TextArray(agents), pgtx.TextArray(scopes))
+		pgtx.TextArray(agents), pgtx.TextArray(scopes), pgtx.TextArray(sessions))
 	if err != nil {
 		return nil, fmt.Errorf("end attempts: %w", err)
 	}
@@ -94,10 +94,11 @@ func (t *tx) endAttempts(ctx context.Context, left []departure) (map[xid.ID]ende
 
 var endAttemptsQuery = `
 -- $1 runs, $2 attempts, $3 how they ended, $4 codes of errors, or "", $5 their messages, $6 now, $7 agents,
--- $8 scopes
+-- $8 scopes, $9 sessions that are recorded with it, or ""
 WITH n AS (
   SELECT *
-  FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[]) AS n (run, attempt, status, code, message)),
+  FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $9::text[])
+    AS n (run, attempt, status, code, message, session)),
 gone AS (
   DELETE FROM attempt_leases l
   USING n
@@ -109,7 +110,7 @@ former AS (` + keepFormer + `),
 ended AS (
   UPDATE run_attempts a
   SET status = n.status, finished_at = $6, error_code = NULLIF(n.code, ''),
-    error_message = CASE WHEN n.code <> '' THEN n.message END
+    error_message = CASE WHEN n.code <> '' THEN n.message END, session_id = coalesce(NULLIF(n.session, ''), a.session_id)
   FROM n
   WHERE a.run_id = n.run AND a.number = n.attempt AND a.run_id = ANY($1)
   RETURNING a.run_id, a.started_at, coalesce(a.executor, '') AS executor),

@@ -81,7 +81,8 @@ type Failure struct {
 type leave struct {
 	attempt  domain.RunAttemptStatus
 	failure  *Failure
-	launched bool // an agent was at work: the cooldown follows (SPEC S6.1)
+	launched bool   // an agent was at work: the cooldown follows (SPEC S6.1)
+	session  string // that its end records; "" for none
 }
 
 // departure is a run that leaves CLAIMED.

@@ -60,6 +60,7 @@ type fakeStore struct {
 	away    bool
 	calls   map[string]int // calls of each method
 	fail    map[string]error
+	refuse  func(store.Success) error // what Finish answers to a success; nil: nothing
 	watch   map[xid.ID]chan struct{}
 	ends    chan store.Attempt
 }
@@ -67,7 +68,8 @@ type fakeStore struct {
 func newFakeStore() *fakeStore {
 	return &fakeStore{rows: map[store.Attempt]*row{}, calls: map[string]int{}, fail: map[string]error{}, watch: map[xid.ID]chan struct{}{},
 		ends: make(chan store.Attempt, 2000), launch: store.Launch{
-			WorkspaceID: "wsp_1", AgentID: "agt_1", Prompt: "work", Executor: domain.ExecutorSpec{Echo: &domain.EchoSpec{}},
+			WorkspaceID: "wsp_1", AgentID: "agt_1", Prompt: "work", Executor: domain.ExecutorSpec{Echo: &domain.EchoSpec{Delay: time.Hour}}, // which is not waited for: tests bring their own agents
+
 			ExecutorHolder: "agt_1", WakeReason: domain.WakeupSourceUser, WakePayload: []byte(`{"user_id":"u"}`), RunToken: runToken,
 		}}
 }
@@ -215,7 +217,18 @@ func (s *fakeStore) end(method, status string, a store.Attempt, change func(*row
 }
 
 func (s *fakeStore) Finish(_ context.Context, a store.Attempt, ok store.Success) error {
-	return s.end("Finish", "FINISHED", a, func(r *row) { r.success = ok })
+	if s.refuse != nil {
+		if err := s.refuse(ok); err != nil {
+			s.set(func(s *fakeStore) { s.calls["Finish"]++ })
+			return err
+		}
+	}
+	return s.end("Finish", "FINISHED", a, func(r *row) {
+		r.lines, r.success = append(r.lines, ok.Lines...), ok
+		if ok.Named {
+			r.session = ok.SessionID
+		}
+	})
 }
 
 func (s *fakeStore) Fail(_ context.Context, a store.Attempt, f store.Failure) error {

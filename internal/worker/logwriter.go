@@ -19,17 +19,22 @@ const (
 	logBuffer   = 512 << 10             // bytes that wait for the database before the agent has to
 	lineStorage = 64                    // bytes a line costs beside its text
 	stepStorage = 4 << 10               // bytes that a step of progress counts for
+	logRest     = 64 << 10              // bytes that a run's end takes along: many ends share a transaction
 )
+
+// linesLost says in the log that lines were not stored.
+const linesLost = "lines of a run could not be stored and are missing in its log"
 
 // logWriter writes an attempt's lines and steps of progress, each in their order: the first one at once, those that follow in
 // batches. When the database is
 // slow the agent's output waits; a launch that was ended does not wait, and what then has no room is dropped and
-// counted in the log.
+// counted in the log. What is left when the attempt ends well can go along with its end (rest).
 type logWriter struct {
 	attempt *attempt
 	store   Store
 	log     *slog.Logger
 	ctx     context.Context // ends the retries
+	brief   bool            // the attempt is over as soon as it begins
 
 	mu      sync.Mutex
 	changed chan struct{} // capacity 1: lines to write, or closed
@@ -40,11 +45,15 @@ type logWriter struct {
 	seq     int64
 	dropped int
 	closed  bool
+	keep    bool            // the lines that are left when it is closed are not written
+	kept    []store.LogLine // those; read when done is closed
 	done    chan struct{}
 }
 
-func newLogWriter(ctx context.Context, a *attempt, s Store, log *slog.Logger) *logWriter {
-	w := &logWriter{attempt: a, store: s, log: log, ctx: ctx,
+// newLogWriter makes a writer of an attempt's output. The first line of one that is brief waits as those that follow do: most
+// likely its end comes before the pause is over, and takes it along.
+func newLogWriter(ctx context.Context, a *attempt, s Store, log *slog.Logger, brief bool) *logWriter {
+	w := &logWriter{attempt: a, store: s, log: log, ctx: ctx, brief: brief,
 		changed: make(chan struct{}, 1), room: make(chan struct{}), done: make(chan struct{})}
 	go w.loop()
 	return w
@@ -110,21 +119,40 @@ func (w *logWriter) signal() {
 
 // close writes what is left and returns when it is written, or cannot be.
 func (w *logWriter) close() {
+	w.end(false)
+}
+
+// rest is close for an attempt that ended well: it leaves the lines of the last write to the end of the run, when they are few.
+func (w *logWriter) rest() []store.LogLine {
+	w.end(true)
+	return w.kept
+}
+
+func (w *logWriter) end(keep bool) {
 	w.mu.Lock()
 	if w.dropped > 0 {
 		w.add(domain.LogStreamSystem, fmt.Sprintf("%d lines are missing here: the database did not take them before the attempt was ended", w.dropped))
 	}
-	w.closed = true
-	w.signal()
+	if !w.closed {
+		w.closed, w.keep = true, keep
+		w.signal()
+	}
 	w.mu.Unlock()
 	<-w.done
 }
 
 func (w *logWriter) loop() {
 	defer close(w.done)
+	if w.brief {
+		<-w.changed
+		w.pause()
+	}
 	for {
 		<-w.changed
 		lines, steps, closed := w.take()
+		if closed && w.keep && fitsTheEnd(lines) {
+			w.kept, lines = lines, nil
+		}
 		if !w.write(lines) || !w.writeSteps(steps) {
 			w.discard()
 			return
@@ -146,22 +174,29 @@ func (w *logWriter) take() (lines []store.LogLine, steps []map[string]any, close
 	return lines, steps, w.closed
 }
 
+// fitsTheEnd says whether lines are few enough to be stored with the end of their run.
+func fitsTheEnd(lines []store.LogLine) bool {
+	bytes := 0
+	for _, line := range lines {
+		bytes += len(line.Text) + lineStorage
+	}
+	return len(lines) <= logBatch && bytes <= logRest
+}
+
 // pause collects lines until a batch is full, the pause is over or there will be no more.
 func (w *logWriter) pause() {
 	timer := time.NewTimer(logPause)
 	defer timer.Stop()
-	for {
+	for over := w.enough(); !over; {
 		select {
 		case <-timer.C:
+			over = true
 		case <-w.changed:
-			if !w.enough() {
-				continue
-			}
+			over = w.enough()
 		}
-		if w.waiting() {
-			w.signal()
-		}
-		return
+	}
+	if w.waiting() {
+		w.signal()
 	}
 }
 
@@ -182,7 +217,7 @@ func (w *logWriter) write(lines []store.LogLine) bool {
 	for len(lines) > 0 {
 		batch := lines[:min(len(lines), logBatch)]
 		err := persist(w.ctx, func(ctx context.Context) error { return w.store.AppendLog(ctx, w.attempt.Attempt, batch) })
-		if !w.goesOn(err, "lines of a run could not be stored and are missing in its log", len(batch)) {
+		if !w.goesOn(err, linesLost, len(batch)) {
 			return false
 		}
 		lines = lines[len(batch):]

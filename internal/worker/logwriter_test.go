@@ -19,7 +19,7 @@ func writerFor(t *testing.T, s *fakeStore) (*logWriter, *attempt) {
 	t.Helper()
 	a := newAttempt(t.Context(), s.claim(), time.Hour)
 	t.Cleanup(a.release)
-	return newLogWriter(t.Context(), a, s, quiet()), a
+	return newLogWriter(t.Context(), a, s, quiet(), false), a
 }
 
 func TestLinesKeepTheirOrderAndAreAllThereAtTheEnd(t *testing.T) {
@@ -82,6 +82,64 @@ func TestALineThatComesAloneIsWrittenAtOnceAndABurstInBatches(t *testing.T) {
 		synctest.Wait()
 		if n := len(s.row(a.Attempt).lines); n != 101 {
 			t.Errorf("%d lines", n)
+		}
+		w.close()
+	})
+}
+
+// What is left when an attempt ends well goes along with its end, unless it is much. All that an attempt says that is over at once is
+// such a rest, because its first line waits, too.
+func TestTheRestOfTheLinesIsLeftToTheEnd(t *testing.T) {
+	for name, x := range map[string]struct {
+		brief         bool
+		first         int // lines that are written before the attempt ends
+		last          string
+		count, writes int // lines after that, and writes in all
+		left          int
+	}{
+		"a brief attempt writes nothing by itself":              {brief: true, count: 60, last: "x", left: 60},
+		"a brief attempt that says nothing leaves nothing":      {brief: true},
+		"what came after the last write is left":                {first: 1, count: 3, last: "x", writes: 1, left: 3},
+		"what is too much for an end is written":                {first: 1, count: 20, last: strings.Repeat("x", 8<<10), writes: 2},
+		"an attempt whose lines are all written leaves nothing": {first: 1, writes: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				a := newAttempt(t.Context(), s.claim(), time.Hour)
+				defer a.release()
+				w := newLogWriter(t.Context(), a, s, quiet(), x.brief)
+				for range x.first {
+					w.Line(domain.LogStreamStdout, "first")
+				}
+				synctest.Wait()
+				for range x.count {
+					w.Line(domain.LogStreamStdout, x.last)
+				}
+				rest := w.rest()
+				w.close()
+				if stored, n := len(s.row(a.Attempt).lines), s.called()["AppendLog"]; len(rest) != x.left || stored+len(rest) != x.first+x.count || n != x.writes {
+					t.Errorf("%d lines are left, %d are stored in %d writes", len(rest), stored, n)
+				}
+			})
+		})
+	}
+}
+
+// A brief attempt that is not over yet is shown after the pause.
+func TestABriefAttemptThatLastsIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		a := newAttempt(t.Context(), s.claim(), time.Hour)
+		defer a.release()
+		w := newLogWriter(t.Context(), a, s, quiet(), true)
+		w.Line(domain.LogStreamStdout, "first")
+		synctest.Wait()
+		before := s.called()["AppendLog"]
+		time.Sleep(logPause)
+		synctest.Wait()
+		if n := len(s.row(a.Attempt).lines); before != 0 || n != 1 {
+			t.Errorf("%d writes at once, %d lines after the pause", before, n)
 		}
 		w.close()
 	})

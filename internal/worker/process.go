@@ -33,9 +33,11 @@ func (p *Pool) run(a *attempt) report {
 	if a.ctx.Err() != nil {
 		return stopped(a.ctx)
 	}
-	defer p.watchCancel(a)()
-	if p.cancelledMeanwhile(a) {
-		return stopped(a.ctx)
+	if a.launch == nil || !a.launch.Executor.AnswersAtOnce() { // else nothing is at work that a cancel could end
+		defer p.watchCancel(a)()
+		if p.cancelledMeanwhile(a) {
+			return stopped(a.ctx)
+		}
 	}
 	launch, err := p.start(a)
 	if err != nil {
@@ -49,7 +51,7 @@ func (p *Pool) run(a *attempt) report {
 		return report{kind: reportFail, failure: store.Failure{Code: domain.RunErrorCodeLaunch, Message: err.Error(), Permanent: true}}
 	}
 	request.Lease = a.until
-	lines := newLogWriter(p.giveUp, a, p.options.Store, p.log)
+	lines := newLogWriter(p.giveUp, a, p.options.Store, p.log, request.Spec.AnswersAtOnce())
 	defer lines.close()
 	result, err := p.options.Executor.Run(a.ctx, request, &sink{pool: p, attempt: a, lines: lines})
 	if result.Survivors != nil {
@@ -59,6 +61,9 @@ func (p *Pool) run(a *attempt) report {
 	end := reportOf(a.ctx, result, err)
 	if end.kind == reportFail && wasAskedToEnd(result, err) && p.endsToo() {
 		return report{kind: reportHandBack, cause: errHandBack, unfinished: unfinishedOf(result)}
+	}
+	if end.kind == reportFinish {
+		end.success.Lines = lines.rest()
 	}
 	return end
 }

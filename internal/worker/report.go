@@ -79,7 +79,7 @@ func unfinishedOf(result executor.Result) store.Unfinished {
 }
 
 func successOf(result executor.Result) store.Success {
-	return store.Success{Result: result.Object, Summary: domain.ResultSummary(result.Object), SessionID: recordedSession(result), Resumable: result.Resumable, Fresh: result.Fresh, Usage: result.Usage}
+	return store.Success{Result: result.Object, Summary: domain.ResultSummary(result.Object), SessionID: recordedSession(result), Named: result.SessionUntold, Resumable: result.Resumable, Fresh: result.Fresh, Usage: result.Usage}
 }
 
 // recordedSession is "" for a session whose recording failed: it must not be written later (SPEC S7.8).
@@ -108,6 +108,10 @@ func (p *Pool) send(a *attempt, end report) {
 		p.log.Warn("a run ended early", a.keys(), "cause", end.cause)
 	}
 	err := p.persistReport(a.Attempt, end)
+	if end.kind == reportFinish && unexpected(err) && (end.success.Named || len(end.success.Lines) > 0) {
+		end.success = p.reportApart(a, end.success)
+		err = p.persistReport(a.Attempt, end)
+	}
 	if end.kind == reportFinish && unexpected(err) {
 		p.log.Error("the success of a run could not be stored; it is recorded as a failure", a.keys(), "error", err)
 		end = report{kind: reportFail, failure: store.Failure{Code: domain.RunErrorCodeOther, SessionID: end.success.SessionID, Usage: end.success.Usage,
@@ -121,6 +125,23 @@ func (p *Pool) send(a *attempt, end report) {
 	case err != nil:
 		p.log.Error("the end of a run could not be recorded; it is tried again when its lease has run out", a.keys(), "error", err)
 	}
+}
+
+// reportApart stores by themselves the session and the lines that a success brings along, because one of them may be what kept it
+// from being stored, and returns the rest.
+func (p *Pool) reportApart(a *attempt, ok store.Success) store.Success {
+	s := &sink{pool: p, attempt: a}
+	if ok.Named && s.Session(ok.SessionID) != nil {
+		ok.SessionID = "" // it must not be written later (SPEC S7.8)
+	}
+	if len(ok.Lines) > 0 {
+		err := persist(p.giveUp, func(ctx context.Context) error { return p.options.Store.AppendLog(ctx, a.Attempt, ok.Lines) })
+		if err != nil {
+			p.log.Error(linesLost, a.keys(), "count", len(ok.Lines), "error", err)
+		}
+	}
+	ok.Named, ok.Lines = false, nil
+	return ok
 }
 
 // unexpected reports whether a write failed by its content and not because the database is away or the run taken over.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -334,6 +335,44 @@ func TestAResultThatCannotBeStoredFailsTheAttempt(t *testing.T) {
 	drain(t, p)
 	if s.row(c.Attempt).ended != "FAILED" {
 		t.Errorf("%+v", s.row(c.Attempt))
+	}
+}
+
+// What an attempt that is over at once brings along is stored with its end; or by itself, when the end cannot be stored with it.
+func TestWhatIsOverAtOnceIsStoredWithItsEnd(t *testing.T) {
+	for name, x := range map[string]struct {
+		fail    func(ok store.Success) error
+		session string // that the end says
+		calls   map[string]int
+	}{
+		"all of it in one call": {session: "ses_1", calls: map[string]int{"Finish": 1}},
+		"by itself when the end cannot be stored with it": {
+			fail: func(ok store.Success) error {
+				if len(ok.Lines) > 0 || ok.Named {
+					return errors.New("invalid byte sequence")
+				}
+				return nil
+			},
+			session: "ses_1", calls: map[string]int{"Finish": 2, "AppendLog": 1, "RecordSession": 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFakeStore()
+			s.launch.Executor.Echo.Delay, s.refuse = 0, x.fail
+			p := newPool(s, agent(func(_ context.Context, _ executor.Request, sink executor.Sink) (executor.Result, error) {
+				sink.Line(domain.LogStreamStdout, "one")
+				sink.Line(domain.LogStreamStdout, "two")
+				return executor.Result{Launched: true, SessionID: "ses_1", SessionUntold: true}, nil
+			}), 1)
+			c := s.claimStarted()
+			p.Process(t.Context(), c)
+			<-s.ends
+			drain(t, p)
+			r := s.row(c.Attempt)
+			if r.ended != "FINISHED" || r.session != "ses_1" || r.success.SessionID != x.session || len(r.lines) != 2 || r.lines[1].Seq != 2 || !maps.Equal(s.called(), x.calls) {
+				t.Errorf("%+v, %v", r, s.called())
+			}
+		})
 	}
 }
 
