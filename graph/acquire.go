@@ -27,6 +27,9 @@ func (r *Resolver) acquire(ctx context.Context, in model.AcquireRunInput) (*mode
 	defer cancel()
 	offers := r.Signals.WatchOffers(ctx, in.WorkspaceID) // before the first look, so that no offer falls in between
 	defer r.Store.AwaitOffers(in.WorkspaceID, in.Queue)()
+	if err := r.Store.WorkerAsks(ctx, in.WorkspaceID, in.Queue, workerOf(in.Worker)); err != nil {
+		return none, err
+	}
 	patience := time.NewTimer(patienceOf(ctx, in.WaitUpTo))
 	defer patience.Stop()
 	poll := time.NewTicker(r.Poll)
@@ -67,7 +70,37 @@ func (r *Resolver) checkAcquire(ctx context.Context, in model.AcquireRunInput) e
 	if in.WaitUpTo != nil {
 		p.duration([]string{"waitUpTo"}, *in.WaitUpTo, 0, domain.MaxAcquireWait)
 	}
+	checkWorkerInfo(p, in.Worker)
 	return domain.AsUserError(p.list)
+}
+
+// Most characters of what a worker says of itself.
+const (
+	workerNameMax    = 200
+	workerVersionMax = 64
+)
+
+func checkWorkerInfo(p *inputProblems, w *model.WorkerInfoInput) {
+	if w == nil {
+		return
+	}
+	for _, x := range []struct {
+		field string
+		text  *string
+		most  int
+	}{{"name", w.Name, workerNameMax}, {"host", w.Host, workerNameMax}, {"version", w.Version, workerVersionMax}} {
+		if text := valueOf(x.text); len([]rune(text)) > x.most || !plain(text) {
+			p.add([]string{"worker", x.field}, domain.UserErrorCodeInvalid, "must be at most %d characters without NUL (U+0000); leave it out to say nothing", x.most)
+		}
+	}
+}
+
+// workerOf is what a worker says of itself; nothing of one that says nothing.
+func workerOf(w *model.WorkerInfoInput) store.Worker {
+	if w == nil {
+		return store.Worker{}
+	}
+	return store.Worker{Name: valueOf(w.Name), Host: valueOf(w.Host), Version: valueOf(w.Version)}
 }
 
 // patienceOf is how long to wait: as long as was asked for, or as the operation's time allows.
@@ -83,7 +116,7 @@ func patienceOf(ctx context.Context, asked *time.Duration) time.Duration {
 // run whose worker has gone by then is handed back.
 func (r *Resolver) acquireNow(ctx context.Context, in model.AcquireRunInput) (*model.AcquireRunPayload, error) {
 	for {
-		lease, err := r.Store.Acquire(ctx, store.Acquire{WorkspaceID: in.WorkspaceID, Queue: in.Queue, Agents: in.AgentIds, Key: valueOf(in.IdempotencyKey)})
+		lease, err := r.Store.Acquire(ctx, store.Acquire{WorkspaceID: in.WorkspaceID, Queue: in.Queue, Agents: in.AgentIds, Key: valueOf(in.IdempotencyKey), Worker: workerOf(in.Worker)})
 		if err != nil || lease == nil {
 			return nil, err
 		}

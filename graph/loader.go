@@ -58,6 +58,7 @@ type loaders struct {
 	heads      loader[position]
 	triggersOf loader[[]*ent.RoutineTrigger] // by routine
 	attemptsOf loader[[]*ent.RunAttempt]     // by run
+	ownersOf   loader[[]reads.NumberedOwner] // of the attempts, by run
 	copies     loader[*ent.RunWorkingCopy]   // by run, without diffs
 	diffs      loader[*ent.RunWorkingCopy]   // by run
 
@@ -176,6 +177,7 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		heads:           newBatch("positions", r.heads),
 		lanes:           newBatch("lanes", r.Store.Lanes),
 		mentionsOf:      newBatch("mentions", r.Store.Mentions),
+		ownersOf:        newBatch("owners of attempts", r.Store.AttemptOwners),
 		participants:    newBatch("participants", r.Store.Participants),
 		scheduled:       newBatch("schedules of agents", r.scheduledAgents),
 		waiting:         newBatch("why runs wait", r.waitingOf),

@@ -8,7 +8,9 @@ package graph
 import (
 	"context"
 
+	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/store/reads"
 )
 
 // OperationCost is the resolver for the operationCost field.
@@ -20,3 +22,41 @@ func (r *queryResolver) OperationCost(ctx context.Context) (*model.OperationCost
 func (r *queryResolver) Process(ctx context.Context) (*model.ProcessInfo, error) {
 	return new(r.Resolver.Process()), nil
 }
+
+// Owner is the resolver for the owner field.
+func (r *runAttemptResolver) Owner(ctx context.Context, obj *ent.RunAttempt) (*model.AttemptOwner, error) {
+	return ownerOf(ctx, obj)
+}
+
+// Runs is the resolver for the runs field.
+func (r *serverProcessResolver) Runs(ctx context.Context, obj *reads.ServerProcess) ([]*ent.Run, error) {
+	return present(ctx, load(ctx).runs, obj.RunIDs)
+}
+
+// Runs is the resolver for the runs field.
+func (r *workerResolver) Runs(ctx context.Context, obj *reads.Worker) ([]*ent.Run, error) {
+	return present(ctx, load(ctx).runs, obj.RunIDs)
+}
+
+// Processes is the resolver for the processes field.
+func (r *workspaceResolver) Processes(ctx context.Context, obj *ent.Workspace) ([]*reads.ServerProcess, error) {
+	list, err := r.Store.Processes(ctx, obj.ID)
+	return append([]*reads.ServerProcess{}, list...), err
+}
+
+// Workers is the resolver for the workers field.
+func (r *workspaceResolver) Workers(ctx context.Context, obj *ent.Workspace) ([]*reads.Worker, error) {
+	list, err := r.Store.QueueWorkers(ctx, obj.ID)
+	return append([]*reads.Worker{}, list...), err
+}
+
+// ServerProcess returns ServerProcessResolver implementation.
+func (r *Resolver) ServerProcess() ServerProcessResolver { return &serverProcessResolver{r} }
+
+// Worker returns WorkerResolver implementation.
+func (r *Resolver) Worker() WorkerResolver { return &workerResolver{r} }
+
+type (
+	serverProcessResolver struct{ *Resolver }
+	workerResolver        struct{ *Resolver }
+)

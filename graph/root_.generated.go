@@ -46,6 +46,7 @@ type ResolverRoot interface {
 	RunAttempt() RunAttemptResolver
 	RunWorkingCopy() RunWorkingCopyResolver
 	ScheduleTrigger() ScheduleTriggerResolver
+	ServerProcess() ServerProcessResolver
 	Subscription() SubscriptionResolver
 	Task() TaskResolver
 	TaskSession() TaskSessionResolver
@@ -56,6 +57,7 @@ type ResolverRoot interface {
 	WakeupRequest() WakeupRequestResolver
 	WebhookDelivery() WebhookDeliveryResolver
 	WebhookTrigger() WebhookTriggerResolver
+	Worker() WorkerResolver
 	Workflow() WorkflowResolver
 	Workspace() WorkspaceResolver
 }
@@ -177,6 +179,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("WakeupFilter", ec.unmarshalInputWakeupFilter),
 			graphql.NewInputUnmarshaler("WakeupOrder", ec.unmarshalInputWakeupOrder),
 			graphql.NewInputUnmarshaler("WebhookSpecInput", ec.unmarshalInputWebhookSpecInput),
+			graphql.NewInputUnmarshaler("WorkerInfoInput", ec.unmarshalInputWorkerInfoInput),
 			graphql.NewInputUnmarshaler("WorkflowStepInput", ec.unmarshalInputWorkflowStepInput),
 		)
 	}
@@ -3615,6 +3618,80 @@ extend type Query {
   "State of the process."
   process: ProcessInfo! @requires(scopes: [READ])
 }
+
+extend type Workspace {
+  "Processes of this installation that gave a sign of life within the last hour and have not ended since, newest sign first; 100 at most. They serve all workspaces."
+  processes: [ServerProcess!]! @cost(weight: 5)
+  "Workers that asked this workspace's queues for runs within the last hour, or have live runs of it, newest sign first; 100 at most."
+  workers: [Worker!]! @cost(weight: 5)
+}
+
+"A process that serves this installation, as it last said of itself. It gives a sign of life every 15 seconds; one that is older for a minute has probably ended without saying so."
+type ServerProcess {
+  "Id of this process, with the prefix prc; it is no record of node(id), and a restart has another."
+  id: ID!
+  "Host and number of the process, such as build-7:4711."
+  name: String!
+  "Name of the machine that it runs on."
+  host: String!
+  "Version of the program."
+  version: String!
+  "True for one that only serves the API: it starts no run and fires no schedule."
+  standby: Boolean!
+  "How many runs it executes at once."
+  slots: Int!
+  "First sign of life."
+  startedAt: DateTime!
+  "Newest sign of life, by the database's clock."
+  lastSeenAt: DateTime!
+  "Live runs of this workspace that it executes, oldest first; 100 at most."
+  runs: [Run!]! @cost(weight: 5)
+}
+
+"A program that takes runs from a workspace's queues by acquireRun, as it last said of itself."
+type Worker {
+  "Id of this worker, with the prefix wrk; it is no record of node(id). Calls with the same name and host have the same."
+  id: ID!
+  "Name that it gave with its calls; else the name of its token."
+  name: String!
+  "Machine that it runs on; empty when it gave none."
+  host: String!
+  "Queues that it asked within the last hour, in alphabetical order."
+  queues: [String!]!
+  "Version of its program; empty when it gave none."
+  version: String!
+  "Newest sign of life: a call for a run, to within 15 seconds, or one about a live run of it."
+  lastSeenAt: DateTime!
+  "Its live runs, oldest first; 100 at most."
+  runs: [Run!]! @cost(weight: 5)
+}
+
+extend type RunAttempt {
+  "Who executes the attempt, or did; null while no worker has taken it, and where that is not known any more."
+  owner: AttemptOwner
+}
+
+"Who executes an attempt: a process of the server itself, or a worker that took it from a queue."
+type AttemptOwner {
+  "A process of the server, or a worker."
+  kind: AttemptOwnerKind!
+  "Id of the process (prc) or of the worker (wrk), as Workspace.processes and Workspace.workers list them."
+  id: ID!
+  "Name of the process or worker; its id once nothing is known of it any more."
+  name: String!
+  "Machine; empty when it is not known."
+  host: String!
+  "Version of its program as it told last; empty when it is not known."
+  version: String!
+}
+
+"What executes an attempt."
+enum AttemptOwnerKind {
+  "A process of the server; of work that an agent service accepted, the one that handed it over."
+  PROCESS
+  "A worker, which took it by acquireRun."
+  WORKER
+}
 `, BuiltIn: false},
 	{Name: "../schema/project.graphql", Input: `extend type Project {
   "Executor of its tasks' runs."
@@ -5305,6 +5382,43 @@ type RotateTriggerSecretPayload implements MutationPayload {
   userErrors: [UserError!]!
 }
 `, BuiltIn: false},
+	{Name: "../schema/viewer.graphql", Input: `extend type Query {
+  "Who asks, and what the caller may do: each caller may ask this, whatever its scopes."
+  viewer: Viewer! @requires(scopes: [READ, OPERATE, ADMIN, EXECUTE, RUN])
+}
+
+"The caller of the API."
+type Viewer {
+  "How the caller proved who it is."
+  kind: ViewerKind!
+  "The API token that was sent; null for a run's token, and where none is asked for."
+  token: ViewerToken
+  "The only workspace that the caller sees; null for a caller of the instance, who sees all (workspaces lists them)."
+  workspace: Workspace
+  "Every scope that the caller has, those included that a wider one implies. A field needs one of the scopes that its @requires names."
+  can: [TokenScope!]!
+}
+
+"How a caller of the API proved who it is; new values may be added."
+enum ViewerKind {
+  "No token was asked for: the server runs with --auth none, and answers this machine alone."
+  LOCAL
+  "By an API token, which a person or a program keeps."
+  TOKEN
+  "By the token of a live run's attempt, which its agent was given."
+  RUN
+}
+
+"What a caller may know of its own API token."
+type ViewerToken {
+  "Name that it was made with, 1..200 characters."
+  name: String!
+  "Scopes that it was made with; Viewer.can has those that they imply, too."
+  scopes: [TokenScope!]!
+  "From this instant on it is refused; null: never."
+  expiresAt: DateTime
+}
+`, BuiltIn: false},
 	{Name: "../schema/wakeup.graphql", Input: `extend type WakeupRequest {
   "Typed details of the cause."
   payload: WakeupPayload!
@@ -5513,10 +5627,22 @@ input AcquireRunInput {
   queue: String! = "default"
   "Only these agents, at most 100."
   agentIds: [ID!]
+  "What the worker says of itself, for Workspace.workers and RunAttempt.owner. Without it, the worker is called as its token is."
+  worker: WorkerInfoInput
   "Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier."
   waitUpTo: Duration = "PT0S"
   "Names this call, 1..255 characters. When the answer was lost, a call with the same key gives the same attempt with a new token, as long as the attempt has shown no sign of life and expiresAt of its lease has not come. The former token ends. After expiresAt the lease is over: for 24 hours the call is refused with STALE_LEASE and takes no other run; make the next call with a new key."
   idempotencyKey: String
+}
+
+"What a worker says of itself. It is shown, and decides nothing."
+input WorkerInfoInput {
+  "Name by which a person knows it, at most 200 characters; the token's name by default. Workers with the same name and host count as one."
+  name: String
+  "Machine that it runs on, at most 200 characters."
+  host: String
+  "Version of its program, at most 64 characters."
+  version: String
 }
 
 "Result of acquireRun."
@@ -6310,6 +6436,22 @@ func (ec *executionContext) childFields_AssignTaskPayload(ctx context.Context, f
 		return ec.fieldContext_AssignTaskPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type AssignTaskPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_AttemptOwner(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "kind":
+		return ec.fieldContext_AttemptOwner_kind(ctx, field)
+	case "id":
+		return ec.fieldContext_AttemptOwner_id(ctx, field)
+	case "name":
+		return ec.fieldContext_AttemptOwner_name(ctx, field)
+	case "host":
+		return ec.fieldContext_AttemptOwner_host(ctx, field)
+	case "version":
+		return ec.fieldContext_AttemptOwner_version(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AttemptOwner", field.Name)
 }
 
 func (ec *executionContext) childFields_Budget(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7710,6 +7852,8 @@ func (ec *executionContext) childFields_RunAttempt(ctx context.Context, field gr
 		return ec.fieldContext_RunAttempt_heartbeatAt(ctx, field)
 	case "finishedAt":
 		return ec.fieldContext_RunAttempt_finishedAt(ctx, field)
+	case "owner":
+		return ec.fieldContext_RunAttempt_owner(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RunAttempt", field.Name)
 }
@@ -7936,6 +8080,30 @@ func (ec *executionContext) childFields_ScheduleTrigger(ctx context.Context, fie
 		return ec.fieldContext_ScheduleTrigger_error(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ScheduleTrigger", field.Name)
+}
+
+func (ec *executionContext) childFields_ServerProcess(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_ServerProcess_id(ctx, field)
+	case "name":
+		return ec.fieldContext_ServerProcess_name(ctx, field)
+	case "host":
+		return ec.fieldContext_ServerProcess_host(ctx, field)
+	case "version":
+		return ec.fieldContext_ServerProcess_version(ctx, field)
+	case "standby":
+		return ec.fieldContext_ServerProcess_standby(ctx, field)
+	case "slots":
+		return ec.fieldContext_ServerProcess_slots(ctx, field)
+	case "startedAt":
+		return ec.fieldContext_ServerProcess_startedAt(ctx, field)
+	case "lastSeenAt":
+		return ec.fieldContext_ServerProcess_lastSeenAt(ctx, field)
+	case "runs":
+		return ec.fieldContext_ServerProcess_runs(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ServerProcess", field.Name)
 }
 
 func (ec *executionContext) childFields_SetTaskBlockersPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8330,6 +8498,32 @@ func (ec *executionContext) childFields_UserError(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type UserError", field.Name)
 }
 
+func (ec *executionContext) childFields_Viewer(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "kind":
+		return ec.fieldContext_Viewer_kind(ctx, field)
+	case "token":
+		return ec.fieldContext_Viewer_token(ctx, field)
+	case "workspace":
+		return ec.fieldContext_Viewer_workspace(ctx, field)
+	case "can":
+		return ec.fieldContext_Viewer_can(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Viewer", field.Name)
+}
+
+func (ec *executionContext) childFields_ViewerToken(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_ViewerToken_name(ctx, field)
+	case "scopes":
+		return ec.fieldContext_ViewerToken_scopes(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_ViewerToken_expiresAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ViewerToken", field.Name)
+}
+
 func (ec *executionContext) childFields_Waiting(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "hold":
@@ -8454,6 +8648,26 @@ func (ec *executionContext) childFields_WebhookDelivery(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type WebhookDelivery", field.Name)
 }
 
+func (ec *executionContext) childFields_Worker(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Worker_id(ctx, field)
+	case "name":
+		return ec.fieldContext_Worker_name(ctx, field)
+	case "host":
+		return ec.fieldContext_Worker_host(ctx, field)
+	case "queues":
+		return ec.fieldContext_Worker_queues(ctx, field)
+	case "version":
+		return ec.fieldContext_Worker_version(ctx, field)
+	case "lastSeenAt":
+		return ec.fieldContext_Worker_lastSeenAt(ctx, field)
+	case "runs":
+		return ec.fieldContext_Worker_runs(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Worker", field.Name)
+}
+
 func (ec *executionContext) childFields_Workflow(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -8548,6 +8762,10 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_trace(ctx, field)
 	case "upcomingFires":
 		return ec.fieldContext_Workspace_upcomingFires(ctx, field)
+	case "processes":
+		return ec.fieldContext_Workspace_processes(ctx, field)
+	case "workers":
+		return ec.fieldContext_Workspace_workers(ctx, field)
 	case "projects":
 		return ec.fieldContext_Workspace_projects(ctx, field)
 	case "queueStats":

@@ -27,6 +27,8 @@ type LinkResolver interface {
 }
 type RunAttemptResolver interface {
 	Error(ctx context.Context, obj *ent.RunAttempt) (*model.RunError, error)
+
+	Owner(ctx context.Context, obj *ent.RunAttempt) (*model.AttemptOwner, error)
 }
 type RunWorkingCopyResolver interface {
 	Diff(ctx context.Context, obj *ent.RunWorkingCopy) (*string, error)
@@ -625,6 +627,38 @@ func (ec *executionContext) _RunAttempt_finishedAt(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_RunAttempt_finishedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RunAttempt", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _RunAttempt_owner(ctx context.Context, field graphql.CollectedField, obj *ent.RunAttempt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunAttempt_owner(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RunAttempt().Owner(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.AttemptOwner) graphql.Marshaler {
+			return ec.marshalOAttemptOwner2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAttemptOwner(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RunAttempt_owner(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RunAttempt",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AttemptOwner(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _RunError_code(ctx context.Context, field graphql.CollectedField, obj *model.RunError) (ret graphql.Marshaler) {
@@ -2011,6 +2045,12 @@ func (ec *executionContext) _RunAttempt(ctx context.Context, sel ast.SelectionSe
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "owner":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._RunAttempt_owner(ctx, field, obj)
+				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}

@@ -59,6 +59,7 @@ func (l *loaders) expectRuns(rows []*ent.Run) {
 	l.contents.expect(ids...)
 	l.heads.expect(ids...)
 	l.attemptsOf.expect(ids...)
+	l.ownersOf.expect(ids...)
 	l.waiting.expect(column(rows, func(x *ent.Run) xid.ID {
 		if runWaits(x) {
 			return x.ID

@@ -1125,7 +1125,7 @@ func (ec *executionContext) unmarshalInputAcquireRunInput(ctx context.Context, o
 		asMap["waitUpTo"] = "PT0S"
 	}
 
-	fieldsInOrder := [...]string{"workspaceId", "queue", "agentIds", "waitUpTo", "idempotencyKey"}
+	fieldsInOrder := [...]string{"workspaceId", "queue", "agentIds", "worker", "waitUpTo", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1153,6 +1153,13 @@ func (ec *executionContext) unmarshalInputAcquireRunInput(ctx context.Context, o
 				return it, err
 			}
 			it.AgentIds = data
+		case "worker":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("worker"))
+			data, err := ec.unmarshalOWorkerInfoInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWorkerInfoInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Worker = data
 		case "waitUpTo":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("waitUpTo"))
 			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
@@ -2090,6 +2097,62 @@ func UnmarshalRunUsageInput(ctx context.Context, raw any) (model.RunUsageInput, 
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputWorkerInfoInput(ctx context.Context, obj any) (model.WorkerInfoInput, error) {
+	var it model.WorkerInfoInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"name", "host", "version"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "host":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("host"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Host = data
+		case "version":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("version"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Version = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalWorkerInfoInput unmarshals raw into the WorkerInfoInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalWorkerInfoInput(ctx context.Context, raw any) (model.WorkerInfoInput, error) {
+	var out model.WorkerInfoInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "WorkerInfoInput", raw, &out)
+	return out, err
+}
+
 // endregion **************************** input.gotpl *****************************
 
 // region    ************************** interface.gotpl ***************************
@@ -2853,6 +2916,14 @@ func (ec *executionContext) unmarshalORunUsageInput2ᚖrouseᚗdevᚋrouseᚋgra
 		return nil, nil
 	}
 	res, err := ec.unmarshalInputRunUsageInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOWorkerInfoInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWorkerInfoInput(ctx context.Context, v any) (*model.WorkerInfoInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputWorkerInfoInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 

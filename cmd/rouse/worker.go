@@ -16,6 +16,7 @@ type workerCommand struct {
 	ServerDir string        `name:"server-data-dir" env:"ROUSE_DATA_DIR" placeholder:"FOLDER" help:"Data folder of a server on this machine, whose token is used when none is given (default ./.rouse, for root /var/lib/rouse)."`
 	Workspace string        `env:"ROUSE_WORKSPACE" placeholder:"ID" help:"Workspace, by id; by slug, or left out for the token's own, if the token may READ."`
 	Queue     string        `env:"ROUSE_QUEUE" default:"default" help:"Queue of the agents' pull executor."`
+	Name      string        `env:"ROUSE_WORKER_NAME" placeholder:"NAME" help:"Name by which the API lists this worker (default the host's)."`
 	Workers   int           `env:"ROUSE_WORKERS" default:"1" help:"Runs at the same time."`
 	DataDir   string        `name:"data-dir" env:"ROUSE_WORKER_DIR" placeholder:"FOLDER" help:"Folder that agents work in, and where the next worker finds what this one left (default ./.rouse-worker, for root /var/lib/rouse-worker)."`
 	agentFlags
@@ -41,7 +42,7 @@ func (w workerCommand) Run() error {
 		command = command[1:]
 	}
 	err := server.RunWorker(stop, hurry, server.WorkerOptions{
-		Server: w.Server, Token: w.Token, ServerDir: w.ServerDir, Workspace: w.Workspace, Queue: w.Queue, Slots: w.Workers, Dir: w.DataDir,
+		Server: w.Server, Token: w.Token, ServerDir: w.ServerDir, Workspace: w.Workspace, Queue: w.Queue, Name: w.Name, Version: version(), Slots: w.Workers, Dir: w.DataDir,
 		Agents: c, Command: command, Timeout: w.Timeout, Drain: w.Drain, Log: log,
 	})
 	if err == nil {

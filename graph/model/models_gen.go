@@ -104,6 +104,8 @@ type AcquireRunInput struct {
 	Queue string `json:"queue"`
 	// Only these agents, at most 100.
 	AgentIds []xid.ID `json:"agentIds,omitempty"`
+	// What the worker says of itself, for Workspace.workers and RunAttempt.owner. Without it, the worker is called as its token is.
+	Worker *WorkerInfoInput `json:"worker,omitempty"`
 	// Wait up to this long for work, at most PT30S; the answer may come a few seconds earlier.
 	WaitUpTo *time.Duration `json:"waitUpTo,omitempty"`
 	// Names this call, 1..255 characters. When the answer was lost, a call with the same key gives the same attempt with a new token, as long as the attempt has shown no sign of life and expiresAt of its lease has not come. The former token ends. After expiresAt the lease is over: for 24 hours the call is refused with STALE_LEASE and takes no other run; make the next call with a new key.
@@ -273,6 +275,20 @@ type AssignTaskPayload struct {
 }
 
 func (AssignTaskPayload) IsMutationPayload() {}
+
+// Who executes an attempt: a process of the server itself, or a worker that took it from a queue.
+type AttemptOwner struct {
+	// A process of the server, or a worker.
+	Kind AttemptOwnerKind `json:"kind"`
+	// Id of the process (prc) or of the worker (wrk), as Workspace.processes and Workspace.workers list them.
+	ID xid.ID `json:"id"`
+	// Name of the process or worker; its id once nothing is known of it any more.
+	Name string `json:"name"`
+	// Machine; empty when it is not known.
+	Host string `json:"host"`
+	// Version of its program as it told last; empty when it is not known.
+	Version string `json:"version"`
+}
 
 // Nothing blocks a task any more.
 type BlockersWakeup struct {
@@ -2474,6 +2490,28 @@ type UserWakeup struct {
 
 func (UserWakeup) IsWakeupPayload() {}
 
+// The caller of the API.
+type Viewer struct {
+	// How the caller proved who it is.
+	Kind ViewerKind `json:"kind"`
+	// The API token that was sent; null for a run's token, and where none is asked for.
+	Token *ViewerToken `json:"token,omitempty"`
+	// The only workspace that the caller sees; null for a caller of the instance, who sees all (workspaces lists them).
+	Workspace *ent.Workspace `json:"workspace,omitempty"`
+	// Every scope that the caller has, those included that a wider one implies. A field needs one of the scopes that its @requires names.
+	Can []domain.TokenScope `json:"can"`
+}
+
+// What a caller may know of its own API token.
+type ViewerToken struct {
+	// Name that it was made with, 1..200 characters.
+	Name string `json:"name"`
+	// Scopes that it was made with; Viewer.can has those that they imply, too.
+	Scopes []domain.TokenScope `json:"scopes"`
+	// From this instant on it is refused; null: never.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+}
+
 // Input of wakeAgent.
 type WakeAgentInput struct {
 	// Agent.
@@ -2544,6 +2582,16 @@ type WebhookSpecInput struct {
 	Secret *string `json:"secret,omitempty"`
 	// May fire.
 	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// What a worker says of itself. It is shown, and decides nothing.
+type WorkerInfoInput struct {
+	// Name by which a person knows it, at most 200 characters; the token's name by default. Workers with the same name and host count as one.
+	Name *string `json:"name,omitempty"`
+	// Machine that it runs on, at most 200 characters.
+	Host *string `json:"host,omitempty"`
+	// Version of its program, at most 64 characters.
+	Version *string `json:"version,omitempty"`
 }
 
 // A step.
@@ -2724,6 +2772,64 @@ func (e PreviewedFire) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// What executes an attempt.
+type AttemptOwnerKind string
+
+const (
+	// A process of the server; of work that an agent service accepted, the one that handed it over.
+	AttemptOwnerKindProcess AttemptOwnerKind = "PROCESS"
+	// A worker, which took it by acquireRun.
+	AttemptOwnerKindWorker AttemptOwnerKind = "WORKER"
+)
+
+var AllAttemptOwnerKind = []AttemptOwnerKind{
+	AttemptOwnerKindProcess,
+	AttemptOwnerKindWorker,
+}
+
+func (e AttemptOwnerKind) IsValid() bool {
+	switch e {
+	case AttemptOwnerKindProcess, AttemptOwnerKindWorker:
+		return true
+	}
+	return false
+}
+
+func (e AttemptOwnerKind) String() string {
+	return string(e)
+}
+
+func (e *AttemptOwnerKind) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = AttemptOwnerKind(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid AttemptOwnerKind", str)
+	}
+	return nil
+}
+
+func (e AttemptOwnerKind) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *AttemptOwnerKind) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e AttemptOwnerKind) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // Kind of routine.
 type RoutineKind string
 
@@ -2838,6 +2944,67 @@ func (e *SchedulerState) UnmarshalJSON(b []byte) error {
 }
 
 func (e SchedulerState) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How a caller of the API proved who it is; new values may be added.
+type ViewerKind string
+
+const (
+	// No token was asked for: the server runs with --auth none, and answers this machine alone.
+	ViewerKindLocal ViewerKind = "LOCAL"
+	// By an API token, which a person or a program keeps.
+	ViewerKindToken ViewerKind = "TOKEN"
+	// By the token of a live run's attempt, which its agent was given.
+	ViewerKindRun ViewerKind = "RUN"
+)
+
+var AllViewerKind = []ViewerKind{
+	ViewerKindLocal,
+	ViewerKindToken,
+	ViewerKindRun,
+}
+
+func (e ViewerKind) IsValid() bool {
+	switch e {
+	case ViewerKindLocal, ViewerKindToken, ViewerKindRun:
+		return true
+	}
+	return false
+}
+
+func (e ViewerKind) String() string {
+	return string(e)
+}
+
+func (e *ViewerKind) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ViewerKind(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ViewerKind", str)
+	}
+	return nil
+}
+
+func (e ViewerKind) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ViewerKind) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ViewerKind) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

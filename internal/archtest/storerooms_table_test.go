@@ -32,10 +32,10 @@ var storeRooms = []storeRoom{
 	}},
 	{"attempts", "Attempts", "the life of one claimed run: start, reports, end, rescue", []string{
 		"attempt", "attemptaccept", "attemptacquire", "attemptact", "attemptaction", "attemptcancelled", "attemptclaim", "attemptcopy", "attemptfail", "attemptfinish", "attemptlink", "attemptlog", "attemptoutcome", "attemptprocess", "attemptprompt",
-		"attemptreacquire", "attemptrecovery", "attemptreport", "attemptrescue", "attempts", "attemptsession", "attemptstart", "attemptstartwrite", "attempttransition", "attemptwakes", "attemptword",
+		"attemptreacquire", "attemptrecovery", "attemptreport", "attemptrescue", "attempts", "attemptsession", "attemptstart", "attemptstartwrite", "attempttransition", "attemptwakes", "attemptword", "attemptworker",
 	}},
 	{"records", "Records", "what people set up, and the upkeep of the rows", []string{
-		"agent", "agentdelete", "agentupdate", "costtally", "instance", "instancefeed", "instancepresence", "instancereseal", "instancesnapshot", "project", "records", "repair", "repaircheckout", "repaircost", "repairfire", "repairorphan", "retention", "settings", "shapetally",
+		"agent", "agentdelete", "agentupdate", "costtally", "instance", "instancefeed", "instancepresence", "instanceprocess", "instancereseal", "instancesnapshot", "project", "records", "repair", "repaircheckout", "repaircost", "repairfire", "repairorphan", "retention", "settings", "shapetally",
 		"token", "workflow", "workspace",
 	}},
 	{"top", "", "the parts put together", []string{"store"}},

@@ -87,14 +87,9 @@ func (s *Store) acquire(ctx context.Context, patience time.Duration) (*lease, er
 		s.call = xid.New("acq")
 	}
 	input := map[string]any{"idempotencyKey": s.call, "workspaceId": s.workspace, "queue": s.queue, "waitUpTo": fmt.Sprintf("PT%dS", int(patience.Seconds()))}
-	query := acquireQuery
-	if s.older {
-		query = olderQuery
-	}
-	err := s.client.do(ctx, acquireLimit, query, map[string]any{"input": input}, &out)
-	if answer, refused := errors.AsType[*Refused](err); refused && !s.older && strings.Contains(answer.Message, `"checkout"`) || refused && !s.older && strings.Contains(answer.Message, `"taskId"`) {
-		s.older = true // nothing was taken: the call was not understood
-		err = s.client.do(ctx, acquireLimit, olderQuery, map[string]any{"input": input}, &out)
+	err := s.client.do(ctx, acquireLimit, s.acquireQuery(), map[string]any{"input": s.introduced(input)}, &out)
+	for s.learnsOfOlder(err) { // nothing was taken: the call was not understood
+		err = s.client.do(ctx, acquireLimit, s.acquireQuery(), map[string]any{"input": s.introduced(input)}, &out)
 	}
 	if err != nil {
 		return nil, err
@@ -108,6 +103,39 @@ func (s *Store) acquire(ctx context.Context, patience time.Duration) (*lease, er
 		return nil, err
 	}
 	return s.take(out.AcquireRun.Lease)
+}
+
+func (s *Store) acquireQuery() string {
+	if s.older {
+		return olderQuery
+	}
+	return acquireQuery
+}
+
+// introduced is the input of a call with what the worker says of itself, for a server that takes it.
+func (s *Store) introduced(input map[string]any) map[string]any {
+	delete(input, "worker")
+	if !s.nameless {
+		input["worker"] = s.info
+	}
+	return input
+}
+
+// learnsOfOlder says whether a call was refused because the server is older than the worker, in a way that was not known yet.
+func (s *Store) learnsOfOlder(err error) bool {
+	answer, refused := errors.AsType[*Refused](err)
+	if !refused {
+		return false
+	}
+	switch m := answer.Message; {
+	case !s.older && (strings.Contains(m, `"checkout"`) || strings.Contains(m, `"taskId"`)):
+		s.older = true
+	case !s.nameless && strings.Contains(m, "worker"):
+		s.nameless = true
+	default:
+		return false
+	}
+	return true
 }
 
 // take notes a lease, so that the pool finds it.

@@ -35,7 +35,9 @@ type Store struct {
 	mu   sync.Mutex
 	held map[store.Attempt]*lease
 
-	older bool // the server knows no working copies; only the loop uses it
+	older    bool           // the server knows no working copies; only the loop uses it
+	nameless bool           // the server does not take what a worker says of itself; only the loop uses it
+	info     map[string]any // what this worker says of itself
 
 	call xid.ID // names the call for a run that was not answered yet; only the loop uses it
 }

@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,9 @@ type Options struct {
 	Client    *Client
 	Workspace string // id or slug; "": the one that the token belongs to
 	Queue     string
+	Name      string // by which a person knows it; "": that of its host
+	Host      string
+	Version   string
 	Command   []string      // its own command, for leases that carry none; may be empty
 	Timeout   time.Duration // of its own command
 	Slots     int           // runs at once
@@ -57,7 +61,8 @@ func New(ctx context.Context, o Options) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{journal: j, client: o.Client, self: xid.New("wrk"), workspace: workspace, queue: o.Queue, log: o.Log, held: map[store.Attempt]*lease{}}
+	s := &Store{journal: j, client: o.Client, self: xid.New("wrk"), workspace: workspace, queue: o.Queue, log: o.Log, held: map[store.Attempt]*lease{},
+		info: map[string]any{"name": cmp.Or(o.Name, o.Host), "host": o.Host, "version": o.Version}}
 	if len(o.Command) > 0 {
 		s.command = &domain.CommandSpec{Argv: o.Command, Timeout: o.Timeout, Grace: 10 * time.Second}
 	}

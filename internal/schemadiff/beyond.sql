@@ -62,3 +62,10 @@ CREATE INDEX wakeup_requests_ended_unlinked ON wakeup_requests (workspace_id, pu
 ALTER TABLE runs ADD COLUMN silent boolean NOT NULL GENERATED ALWAYS AS (status = 'FINISHED' AND outcome IS NOT DISTINCT FROM 'processed' AND session_id IS NULL) STORED;
 DROP INDEX runs_silent;
 CREATE INDEX runs_silent ON runs (workspace_id, finished_at) WHERE silent;
+
+-- The processes that serve this database and the workers that take runs from its queues, as they last said of themselves, and which
+-- worker took an attempt. A worker has a row for each queue that it asks. The store reads and writes them by statements of its own.
+CREATE TABLE "processes" ("id" character varying NOT NULL, "host" character varying NOT NULL, "pid" bigint NOT NULL, "version" character varying NOT NULL, "standby" boolean NOT NULL, "slots" bigint NOT NULL, "started_at" timestamptz NOT NULL, "seen_at" timestamptz NOT NULL, "ended_at" timestamptz NULL, PRIMARY KEY ("id"));
+CREATE TABLE "workers" ("id" character varying NOT NULL, "queue" character varying NOT NULL, "workspace_id" character varying NOT NULL, "name" character varying NOT NULL, "host" character varying NOT NULL, "version" character varying NOT NULL, "seen_at" timestamptz NOT NULL, PRIMARY KEY ("id", "queue"), CONSTRAINT "workers_workspaces_workspace" FOREIGN KEY ("workspace_id") REFERENCES "workspaces" ("id") ON DELETE CASCADE);
+CREATE INDEX "workers_seen" ON "workers" ("workspace_id", "seen_at");
+ALTER TABLE run_attempts ADD COLUMN worker character varying NULL;

@@ -26,6 +26,8 @@ type WorkerOptions struct {
 	ServerDir string        // that data folder; "": the default of the account
 	Workspace string        // id or slug; "": the token's own
 	Queue     string
+	Name      string // by which a person knows the worker; "": the host's
+	Version   string // of the program
 	Slots     int
 	Dir       string        // folder that agents work in
 	Agents    config.Config // whose settings of agents' accounts and processes hold here, too
@@ -63,7 +65,11 @@ func RunWorker(ctx, hurry context.Context, o WorkerOptions) (err error) {
 			return fmt.Errorf("the worker's own command cannot be started: %w", err)
 		}
 	}
-	w, err := remote.New(ctx, remote.Options{Client: client, Workspace: o.Workspace, Queue: o.Queue, Command: o.Command, Timeout: o.Timeout,
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("read the name of this host: %w", err)
+	}
+	w, err := remote.New(ctx, remote.Options{Client: client, Workspace: o.Workspace, Queue: o.Queue, Name: o.Name, Host: host, Version: o.Version, Command: o.Command, Timeout: o.Timeout,
 		Slots: o.Slots, Dir: filepath.Join(o.Dir, "live"), Executor: executor.NewRegistry(command, nil), Copies: command, Log: o.Log,
 		Ready: func() {
 			o.Log.Info("worker ready", "server", o.Server, "queue", o.Queue, "workers", o.Slots, "agents_run_as", agents.String())

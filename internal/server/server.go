@@ -71,7 +71,8 @@ type Server struct {
 	pool       *worker.Pool
 	loops      *scheduler.Scheduler
 	outage     *outage
-	failed     chan error // why the process has to end by itself; capacity 1
+	presence   store.Process // as the database is told of it
+	failed     chan error    // why the process has to end by itself; capacity 1
 }
 
 // Run is a process from start to end. It runs until ctx ends, and then shuts down in order, leaving live attempts the
@@ -244,6 +245,7 @@ func (s *Server) startLoops(ctx context.Context) error {
 	s.loops = scheduler.New(scheduler.Options{
 		Store: s.store.Records, Worker: s.pool, Queue: s.hub, Groups: leftovers{s.identity}, Copies: copies{s.command, s.store.Attempts}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
 	})
+	s.presence = store.Process{ID: owner.ID, Host: owner.Host, PID: owner.PID, Version: s.options.Version, Standby: s.options.Standby, Slots: c.Workers}
 	if s.options.Standby {
 		s.log.Warn("on standby: no schedule fires, no run is started, and none of another process is ended; start without --standby when all is as it should be")
 		return nil
@@ -263,6 +265,7 @@ func (s *Server) serve(context.Context) error {
 	s.front.strangers.Know(tokens.knows)
 	s.gatekeeper = &gatekeeper{tokens: tokens, open: s.front.open, sockets: &liveSockets{},
 		ending: func() bool { return s.front.leaving.Err() != nil }}
+	s.showPresence()
 	s.front.serve(s.newAPI(), webhook.New(s.store.Routines, s.box, s.front.strangers, s.log), s.ready, s.adminPages, s.fail)
 	return nil
 }
@@ -334,6 +337,7 @@ func (s *Server) parts(hurry context.Context) []part {
 	add(s.front != nil, "connections", func() error { return s.front.stop(hurry, requestsLimit) }) // agents report until here
 	add(s.command != nil, "executor", func() error { return s.command.Close() })
 	add(s.traces != nil, "traces", s.sendLastTraces)
+	add(s.presence.ID != "", "presence", s.endPresence)
 	add(s.hub != nil, "events", func() error { s.hub.Stop(); return nil })
 	add(s.db != nil, "database", func() error { return s.db.close(clusterLimit) })
 	add(true, "data folder", func() error { return s.files.release() })

@@ -22,6 +22,7 @@ type Acquire struct {
 	Queue       string
 	Agents      []xid.ID
 	Key         string
+	Worker      Worker
 }
 
 // Lease is a worker's hold on an attempt: whoever has the token may report, until Until unless it is renewed.
@@ -207,7 +208,7 @@ func (s *Attempts) startOffered(ctx context.Context, offer Attempt, in Acquire) 
 			return err
 		}
 		lease = &Lease{Launch: x.launch, Token: token}
-		lease.Until, err = t.lend(ctx, lease, "", in.Key)
+		lease.Until, err = t.lend(ctx, lease, "", in)
 		return err
 	})
 	return lease, err
@@ -219,19 +220,21 @@ func leasedTo(a Attempt, token auth.Token) Attempt {
 }
 
 // lend makes the worker the owner of the attempt, which former owned; "" is nobody: it was offered.
-func (t *tx) lend(ctx context.Context, lease *Lease, former xid.ID, key string) (until time.Time, err error) {
+func (t *tx) lend(ctx context.Context, lease *Lease, former xid.ID, in Acquire) (until time.Time, err error) {
 	period := lease.Executor.Pull.Lease
 	until = t.Now.Add(period)
 	const query = `
 -- $1 owner, $2 end of the lease, $3 lease in ms, $4 key of the call, $5 run, $6 attempt, $7 owner before; "":
--- an offer, $8 now, $9 digest of the run token
+-- an offer, $8 now, $9 digest of the run token, $10 worker
 WITH l AS (UPDATE attempt_leases SET owner = $1, lease_until = $2, lease_ms = $3, call_key = NULLIF($4, '')
   WHERE run_id = $5 AND attempt = $6 AND owner IS NOT DISTINCT FROM NULLIF($7, '') RETURNING 1)
 UPDATE run_attempts
 SET owner = $1, status = '` + string(domain.RunAttemptStatusLaunching) + `', heartbeat_at = $8,
-  token_digest = $9
+  token_digest = $9, worker = $10
 WHERE run_id = $5 AND number = $6 AND EXISTS (SELECT 1 FROM l)`
-	err = pgtx.ExecOne(ctx, t, query, lease.Owner, until, period.Milliseconds(), key, lease.RunID, lease.Number, former, t.Now, lease.RunToken.Digest().String())
+	caller, _ := auth.FromContext(ctx)
+	err = pgtx.ExecOne(ctx, t, query, lease.Owner, until, period.Milliseconds(), in.Key, lease.RunID, lease.Number, former, t.Now, lease.RunToken.Digest().String(),
+		in.Worker.id(in.WorkspaceID, caller.TokenID))
 	return until, pgtx.Wrap("write the worker's lease", err)
 }
 

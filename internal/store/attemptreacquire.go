@@ -156,6 +156,6 @@ func (t *tx) reacquire(ctx context.Context, run runRow, taken Attempt, in Acquir
 		return nil, err
 	}
 	lease := &Lease{Launch: x.launchOf(), Token: token, Again: true}
-	lease.Until, err = t.lend(ctx, lease, taken.Owner, in.Key)
+	lease.Until, err = t.lend(ctx, lease, taken.Owner, in)
 	return lease, err
 }

@@ -13,6 +13,7 @@ type Attempts struct {
 	processes   *pgtx.Batcher[*launchedProcess]
 	sessions    *pgtx.Batcher[*namedSession]
 	cancels     *batch.Lookup[bool] // whether somebody asked to cancel a run
+	workers     *workerSigns
 }
 
 // GatherTransitions lets the next transaction that starts and ends share wait for n of them, so that a test knows what shares it.
@@ -23,7 +24,7 @@ func (s *Attempts) GatherSessions(n int) { s.sessions.Gather(n) }
 
 // newAttempts makes the part on the one below.
 func newAttempts(r *Routines, most int) *Attempts {
-	s := &Attempts{Routines: r}
+	s := &Attempts{Routines: r, workers: newWorkerSigns()}
 	s.transitions = &pgtx.Batcher[*transition]{Turn: s.lanes, Most: most, Patience: togetherPatience, Do: s.transitTogether}
 	s.appends = &pgtx.Batcher[*appending]{Turn: pgtx.NewTurn(), Most: min(most, appendsTogether), Patience: togetherPatience, Do: s.appendTogether}
 	s.processes = &pgtx.Batcher[*launchedProcess]{Turn: pgtx.NewTurn(), Most: most, Patience: togetherPatience, Do: s.noteTogether}
