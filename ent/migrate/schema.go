@@ -197,7 +197,7 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{AgentLanesColumns[8]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "head_at IS NOT NULL AND running < max_sessions AND status = 'IDLE'",
+					Where: "head_at IS NOT NULL AND running < max_sessions AND status = 'IDLE' AND eligible_at > '1970-01-01 00:00:00+00'",
 				},
 			},
 			{

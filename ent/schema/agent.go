@@ -96,13 +96,14 @@ func (AgentLane) Fields() []ent.Field {
 }
 
 // Indexes of AgentLane: what a claim may take, oldest first, where eligible_at is looked at in the index so that ten
-// thousand resting lanes in front cost no look at their rows; the next end of a rest; who a budget holds; and which lanes
-// have something to be ended or sent again in steps. A held lane is never among those that a claim may take.
+// thousand resting lanes in front cost no look at their rows; the next end of a rest, of which nothing that looks for due lanes
+// can make use, since the planner would sort all of them by it; who a budget holds; and which lanes have something to be ended
+// or sent again in steps. A held lane is never among those that a claim may take.
 func (AgentLane) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("workspace_id", "head_at", "head_id", "eligible_at").StorageKey("agent_lanes_due").Annotations(where("head_at IS NOT NULL AND running < max_sessions AND status = 'IDLE'")),
 		index.Fields("workspace_id", "id").StorageKey("agent_lanes_over_budget").Annotations(where("pause_reason = 'BUDGET'")),
-		index.Fields("eligible_at").StorageKey("agent_lanes_resting").Annotations(where("head_at IS NOT NULL AND running < max_sessions AND status = 'IDLE'")),
+		index.Fields("eligible_at").StorageKey("agent_lanes_resting").Annotations(where("head_at IS NOT NULL AND running < max_sessions AND status = 'IDLE' AND eligible_at > '1970-01-01 00:00:00+00'")),
 		index.Fields("id").StorageKey("agent_lanes_backlog").Annotations(where("head_at IS NOT NULL AND status <> 'IDLE' OR resend_from IS NOT NULL AND status = 'IDLE' OR clearing")),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,19 +23,59 @@ const tick = 10 * time.Millisecond
 func (h *house) cpu() (c cpu) {
 	h.Helper()
 	c.server = h.processTime(h.cluster.PID(), true)
-	children, err := filepath.Glob("/proc/[0-9]*/stat")
+	for _, pid := range h.backends() {
+		c.server += h.processTime(pid, false)
+	}
+	c.client = h.usage(syscall.RUSAGE_SELF)
+	return c
+}
+
+// backends are the processes of the database server that run now.
+func (h *house) backends() (pids []int) {
+	h.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*/stat")
 	h.ok(err)
-	for _, name := range children {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		h.ok(err)
+	for _, name := range names {
+		pid := h.int(filepath.Base(filepath.Dir(name)))
 		if h.parentOf(pid) == h.cluster.PID() {
-			c.server += h.processTime(pid, false)
+			pids = append(pids, pid)
 		}
 	}
-	var usage syscall.Rusage
-	h.ok(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	c.client = time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-	return c
+	return pids
+}
+
+// usage is the processor time of this process, or of its children that have ended.
+func (h *house) usage(who int) time.Duration {
+	h.Helper()
+	var used syscall.Rusage
+	h.ok(syscall.Getrusage(who, &used))
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// pgbenchCPU runs pgbench for some seconds with eight clients, and returns its transactions in a second and the processor time of
+// each. Its backends end after it: their time is counted once the server has none of them any more, because a process that ends
+// while they are looked through is in nobody's time.
+func (h *house) pgbenchCPU(seconds int) (rate float64, each cpu) {
+	h.Helper()
+	there := h.backends()
+	client, before := h.usage(syscall.RUSAGE_CHILDREN), h.cpu()
+	rate, _ = h.pgbench(seconds, 8)
+	h.awaitGone(there)
+	n := time.Duration(rate * float64(seconds))
+	return rate, cpu{h.cpu().sub(before).server / n, (h.usage(syscall.RUSAGE_CHILDREN) - client) / n}
+}
+
+// awaitGone waits until the server's sessions are those that were there.
+func (h *house) awaitGone(there []int) {
+	h.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if !slices.ContainsFunc(h.backends(), func(pid int) bool { return !slices.Contains(there, pid) }) {
+			return
+		}
+		if time.Now().After(deadline) {
+			h.Fatal("sessions of pgbench have not ended within a minute")
+		}
+	}
 }
 
 // serverCPU is the database server's processor time in f, in milliseconds.

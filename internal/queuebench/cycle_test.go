@@ -45,13 +45,11 @@ func measureCycles(b *testing.B, clients int) {
 	}
 	h.settle()
 	h.pgbench(1, 8)
-	before := h.cpu()
-	first, _ := h.pgbench(5, 8)
-	perTransaction := h.cpu().sub(before).server.Seconds() * 1000 / (5 * first)
+	first, transaction := h.pgbenchCPU(5)
 	h.cycle(agents, clients, length) // plans are made, and the connections warm
 	h.finishQueued()
 	since := h.written()
-	before = h.cpu()
+	before := h.cpu()
 	var ended int64
 	var took time.Duration
 	h.profile(func() int64 {
@@ -62,11 +60,14 @@ func measureCycles(b *testing.B, clients int) {
 	wrote := h.perCycle(since, ended)
 	last, _ := h.pgbench(5, 8)
 	cycles, rate := float64(ended)/took.Seconds(), (first+last)/2
-	server, client := used.server.Seconds()*1000/float64(ended), used.client.Seconds()*1000/float64(ended)
+	server, client := ms(used.server)/float64(ended), ms(used.client)/float64(ended)
 	report(b, wrote)
 	report(b, map[string]float64{"cycles/s": cycles, "pgbench-8-tps": rate, "cycles/pgbench": cycles / rate,
-		"server-cpu-ms/cycle": server, "client-cpu-ms/cycle": client, "server-cpu-ms/pgbench": perTransaction, "server-cpu-pgbench/cycle": perTransaction / server})
+		"server-cpu-ms/cycle": server, "client-cpu-ms/cycle": client, "server-cpu-ms/pgbench": ms(transaction.server), "client-cpu-ms/pgbench": ms(transaction.client),
+		"cpu-pgbench/cycle": ms(transaction.server+transaction.client) / (server + client)})
 }
+
+func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
 
 // cycle runs the queue for a while with so many clients, and returns how many runs ended.
 func (h *house) cycle(agents []xid.ID, clients int, length time.Duration) (ended int64, took time.Duration) {

@@ -68,22 +68,24 @@ func (t *tx) findDueLanes(ctx context.Context, o *claimOrder, found *claimResult
 }
 
 // findDueQuery has a row for each lane that is due, and one without a lane when none is. The clock is read row by row, after the
-// last lock.
+// last lock. Whether a lane is still due is looked at once it is locked by its key: beside the keys, that condition would let the
+// planner read the whole index of lanes that are due.
 const findDueQuery = `
 -- $1 most lanes, $2 lanes to pass over
 WITH RECURSIVE ` + dueLanesSQL + `,
 locked AS MATERIALIZED (
   SELECT ` + laneColumns + `
   FROM agent_lanes
-  WHERE agent_id = ANY(ARRAY(SELECT agent_id FROM due)) AND ` + guard.LaneDue + ` AND eligible_at <= clock_timestamp()
-  ORDER BY agent_id FOR NO KEY UPDATE SKIP LOCKED)
+  WHERE agent_id = ANY(ARRAY(SELECT agent_id FROM due))
+  ORDER BY agent_id FOR NO KEY UPDATE SKIP LOCKED),
+still AS (SELECT * FROM locked WHERE ` + guard.LaneDue + ` AND eligible_at <= clock_timestamp())
 SELECT d.agent_id, l.agent_id IS NOT NULL, coalesce(l.workspace_id, ''), coalesce(l.status::text, ''),
   coalesce(l.max_sessions, 0), coalesce(l.running, 0), coalesce(l.cooldown_ms, 0), coalesce(l.eligible_at, 'epoch'),
   l.head_at, l.head_id, p.over, clock_timestamp()
 FROM (SELECT EXISTS (
     SELECT 1 FROM runs WHERE status = 'QUEUED' AND parked_until <= statement_timestamp()) AS over) p
 LEFT JOIN due d ON true
-LEFT JOIN locked l ON l.agent_id = d.agent_id
+LEFT JOIN still l ON l.agent_id = d.agent_id
 ORDER BY d.head_at, d.head_id`
 
 // lockDueLanes locks those of the lanes that are still due, and returns them with the oldest head first.

@@ -28,7 +28,7 @@ const nextInstantQuery = `
 WITH RECURSIVE ` + guard.WorkspacesDue + `
 SELECT least(
   (SELECT parked_until FROM runs WHERE status = 'QUEUED' AND parked_until IS NOT NULL ORDER BY parked_until LIMIT 1),
-  (SELECT eligible_at FROM agent_lanes WHERE ` + guard.LaneDue + ` AND eligible_at > statement_timestamp()
+  (SELECT eligible_at FROM agent_lanes WHERE ` + guard.LaneDue + ` AND ` + guard.LaneRests + ` AND eligible_at > statement_timestamp()
    ORDER BY eligible_at LIMIT 1),
   (SELECT clock_timestamp() FROM open_workspaces w CROSS JOIN LATERAL (
      SELECT 1 FROM agent_lanes WHERE workspace_id = w.workspace_id AND ` + guard.LaneDue + `

@@ -169,6 +169,39 @@ VALUES ('run_parked', $1, $2, 'cau', 'task:parked', 'SELF', 'EVENT', 'QUEUED', '
 	t.Logf("why the 100 newest of 30,000 wait: %v (%d answers)", time.Since(begin), len(waiting))
 }
 
+// TestACycleGoesByKeysAlthoughTheTablesWereAnalysedWhileNothingRan compares pages with few and with many live runs, due lanes and
+// unrouted requests, by plans that were made when there were next to none: as a server has them that was idle for a minute.
+func TestACycleGoesByKeysAlthoughTheTablesWereAnalysedWhileNothingRan(t *testing.T) {
+	t.Parallel()
+	p, busy := newPlans(t)
+	const many = 2_000
+	p.sql(`INSERT INTO agent_lanes (agent_id, workspace_id) SELECT 'agt_other' || i, $1 FROM generate_series(1, $2::int) i`, p.workspace, many)
+	p.sql(`INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class, status, claimed_at, finished_at)
+SELECT 'run_' || i, $1, $2, 'cau', 'task:' || i, 'SELF', 'EVENT', 'FINISHED', now(), now() FROM generate_series(1, $3::int) i`, p.workspace, busy, many)
+	p.sql(`INSERT INTO wakeup_requests (id, workspace_id, agent_id, causation_id, scope, source, wake_class, person_waiting, reason, payload, status, run_id, recovered, resends, hops, retry_count)
+SELECT 'wkp_' || i, $1, 'agt_other' || i, 'cau', 'task:' || i, 'SELF', 'EVENT', false, 'test', '{}', 'FINISHED', 'run_' || i, false, 0, 0, 0 FROM generate_series(1, $2::int) i`, p.workspace, many)
+	p.sql(`ANALYZE`)
+	lane := `ARRAY['` + string(busy) + `']`
+	statements := []struct{ name, query, types, args string }{
+		{"lock_claimed", lockClaimedQuery, "text[], bigint[], text[], text[], text", `'{run_7}', '{0}', '{prc}', ` + lane + `, '1s'`},
+		{"find_due", findDueQuery, "int, text[]", `4, '{}'`},
+		{"recipients", recipientsQuery, "text[], int", lane + `, 10`},
+	}
+	few := map[string]int{}
+	for _, s := range statements {
+		p.exec(`PREPARE ` + s.name + ` (` + s.types + `) AS ` + s.query)
+		few[s.name] = p.explain(s.name, s.args)
+	}
+	p.sql(`UPDATE runs SET status = 'CLAIMED', finished_at = NULL`)
+	p.sql(`UPDATE agent_lanes SET head_at = now() - interval '1 minute', head_id = 'run_of_' || agent_id`)
+	p.sql(`UPDATE wakeup_requests SET status = 'QUEUED', run_id = NULL`)
+	for _, s := range statements {
+		if n := p.explain(s.name, s.args); n > few[s.name]+60 {
+			t.Errorf("%s touches %d pages with %d of each, and %d with few", s.name, n, many, few[s.name])
+		}
+	}
+}
+
 // TestAFullWorkspaceInFrontDelaysNobody is C309: ten thousand due lanes of a workspace at its ceiling, and ten thousand
 // resting ones, are in front of ten runs of others.
 func TestAFullWorkspaceInFrontDelaysNobody(t *testing.T) {

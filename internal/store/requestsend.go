@@ -166,15 +166,6 @@ func (p recipient) idle() bool { return p.queued == 0 && !p.live }
 
 // readRecipients reads agents, and how many runs they have queued, up to a bound. Those that were deleted are left out.
 func (t *tx) readRecipients(ctx context.Context, agents []xid.ID, bound int) (map[xid.ID]recipient, error) {
-	const query = `
-SELECT a.id, a.workspace_id, w.coalescing_window_ms, (
-    SELECT count(*)
-    FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'QUEUED' LIMIT $2) AS queued),
-  EXISTS (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'CLAIMED'),
-  EXISTS (SELECT 1 FROM wakeup_requests WHERE agent_id = a.id AND ` + guard.Unrouted + `)
-FROM agents a
-JOIN workspaces w ON w.id = a.workspace_id
-WHERE a.id = ANY($1) AND a.deleted_at IS NULL`
 	found := map[xid.ID]recipient{}
 	_, err := pgtx.Collect(ctx, t, func(rows *sql.Rows) (_ struct{}, err error) {
 		var id xid.ID
@@ -184,9 +175,21 @@ WHERE a.id = ANY($1) AND a.deleted_at IS NULL`
 		p.window = time.Duration(ms) * time.Millisecond
 		found[id] = p
 		return struct{}{}, err
-	}, query, pgtx.IDs(agents), bound)
+	}, recipientsQuery, pgtx.IDs(agents), bound)
 	return found, pgtx.Wrap("read agents that are woken", err)
 }
+
+// recipientsQuery probes an index for each agent. EXISTS would let the planner read all live runs and all unrouted requests of
+// all agents at once, where few of them were there when the tables were analysed.
+const recipientsQuery = `
+SELECT a.id, a.workspace_id, w.coalescing_window_ms, (
+    SELECT count(*)
+    FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'QUEUED' LIMIT $2) AS queued),
+  (SELECT count(*) > 0 FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'CLAIMED' LIMIT 1) AS live),
+  (SELECT count(*) > 0 FROM (SELECT 1 FROM wakeup_requests WHERE agent_id = a.id AND ` + guard.Unrouted + ` LIMIT 1) AS behind)
+FROM agents a
+JOIN workspaces w ON w.id = a.workspace_id
+WHERE a.id = ANY($1) AND a.deleted_at IS NULL`
 
 // unrouted is the request as the router sees one that is stored.
 func (q *newRequest) unrouted(window time.Duration, now time.Time) unroutedRequest {

@@ -11,6 +11,9 @@ const LaneBacklog = `(head_at IS NOT NULL AND status <> 'IDLE' OR resend_from IS
 // apart from the claims (SettleBacklog), so that it never stands in front of others.
 const LaneDue = `head_at IS NOT NULL AND running < max_sessions AND status = '` + string(domain.AgentStatusIdle) + `'`
 
+// LaneRests says of a lane that its agent has rested before, or rests. It is the condition of the index by which the next end of a rest is found.
+const LaneRests = `eligible_at > '1970-01-01Z'`
+
 // WorkspacesDue is the workspaces that have a due lane, found by a loose index scan: one probe for each of them, however
 // many lanes or idle workspaces there are. It is a part of a WITH RECURSIVE.
 const WorkspacesDue = `
