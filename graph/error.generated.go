@@ -539,6 +539,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._ArchiveRoutinePayload(ctx, sel, obj)
+	case model.AddLinkPayload:
+		return ec._AddLinkPayload(ctx, sel, &obj)
+	case *model.AddLinkPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._AddLinkPayload(ctx, sel, obj)
 	case model.AcquireRunPayload:
 		return ec._AcquireRunPayload(ctx, sel, &obj)
 	case *model.AcquireRunPayload:

@@ -212,6 +212,10 @@ var acts = []act{
 	}, tells: []string{"SYSTEM INBOX_ITEM_MADE inboxItemId kind subjectId title"}},
 	{mutation: "wakeSelf", input: func(w *feedWorld) map[string]any { w.actsByItsRun(); return of("reason", "look again") },
 		tells: []string{"SYSTEM WAKEUP_QUEUED agent runId source"}},
+	{mutation: "addLink", input: func(w *feedWorld) map[string]any {
+		w.actsByItsRun()
+		return of("kind", "PREVIEW", "url", "https://example.com/1")
+	}, silent: "the run, its task and the run's own events have it"},
 	{mutation: "noteProgress", input: func(w *feedWorld) map[string]any {
 		w.actsByItsRun()
 		return of("progress", of("message", "half of it"))

@@ -92,7 +92,7 @@ type object = map[string]any
 func TestAModelWorksByTheToolsOfItsRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ada, ben := w.agent("Ada"), w.agent("Ben")
+	ada, ben, cat := w.agent("Ada"), w.agent("Ben"), w.agent("Cat")
 	parent := w.newTask("Parent", nil).Task.ID
 	foreign := w.newTask("Foreign", object{"description": "secret plans"}).Task.ID
 	task := w.newTask("Work", object{"description": "Count the beans.", "parentId": parent, "assigneeId": ada}).Task.ID
@@ -146,17 +146,24 @@ func TestAModelWorksByTheToolsOfItsRun(t *testing.T) {
 	if again := u.do("self_wake", object{"reason": "look at the scales", "payload": object{"shelf": 3}}); again.ID != wake.ID {
 		t.Errorf("the self wake once more: %+v", again)
 	}
+	link := u.do("add_link", object{"url": "https://example.com/beans/1", "kind": "PULL_REQUEST", "title": "Beans"})
+	if again := u.do("add_link", object{"url": "https://example.com/beans/1"}); again.ID != link.ID {
+		t.Errorf("the link once more: %+v", again)
+	}
+	u.want(true, "add_link", object{"url": "file:///etc/passwd"}, "url", "no http or https address")
+	u.want(true, "add_link", object{"url": "https://example.com/2", "kind": "HOME"}, `kind is "HOME"`, "PULL_REQUEST")
 	u.want(false, "complete_task", nil, `"state":"DONE"`)
 	u.want(false, "complete_task", nil, `"state":"DONE"`) // a client's retry
 
 	for query, want := range map[string]string{
-		`SELECT count(*) FROM comments WHERE author_kind = 'AGENT'`:                                          "1",
-		`SELECT count(*) FROM tasks WHERE parent_id = '` + task + `'`:                                        "2",
-		`SELECT count(*) FROM approvals`:                                                                     "1",
-		`SELECT count(*) FROM wakeup_requests WHERE source = 'SELF'`:                                         "1",
-		`SELECT string_agg(data->>'action', ' ' ORDER BY seq) FROM run_events WHERE kind = 'ACTED'`:          "comment create_subtask create_subtask move_task request_approval self_wake move_task move_task",
-		`SELECT data::text FROM run_events WHERE kind = 'PROGRESS'`:                                          `{"message": "half of them", "percent": 50}`,
-		`SELECT payload->>'reason' || (payload->'payload')::text FROM wakeup_requests WHERE source = 'SELF'`: `look at the scales{"shelf": 3}`,
+		`SELECT count(*) FROM comments WHERE author_kind = 'AGENT'`:                                             "1",
+		`SELECT count(*) FROM tasks WHERE parent_id = '` + task + `'`:                                           "2",
+		`SELECT count(*) FROM approvals`:                                                                        "1",
+		`SELECT count(*) FROM wakeup_requests WHERE source = 'SELF'`:                                            "1",
+		`SELECT string_agg(data->>'action', ' ' ORDER BY seq) FROM run_events WHERE kind = 'ACTED'`:             "comment create_subtask create_subtask move_task request_approval self_wake add_link add_link move_task move_task",
+		`SELECT string_agg(kind || ' ' || url || ' ' || title, ', ') FROM links WHERE task_id = '` + task + `'`: "PULL_REQUEST https://example.com/beans/1 Beans",
+		`SELECT data::text FROM run_events WHERE kind = 'PROGRESS'`:                                             `{"message": "half of them", "percent": 50}`,
+		`SELECT payload->>'reason' || (payload->'payload')::text FROM wakeup_requests WHERE source = 'SELF'`:    `look at the scales{"shelf": 3}`,
 	} {
 		if got := w.one(query); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)
@@ -166,20 +173,25 @@ func TestAModelWorksByTheToolsOfItsRun(t *testing.T) {
 	// The result that asks for the same once more is told so, and nothing is done twice.
 	w.ok(w.store.Finish(t.Context(), a, store.Success{Result: object{"summary": "counted", "actions": []any{
 		object{"type": "comment", "body": "4,211 so far"},
+		object{"type": "comment", "body": "4,211 so far", "mentions": []any{ben}},
+		object{"type": "comment", "body": "4,211 so far", "mentions": []any{ben, cat}},
+		object{"type": "comment", "body": "Hello.", "mentions": []any{nobody}},
 		object{"type": "create_subtask", "title": "Count the red ones", "assignee": ben},
-		object{"type": "create_subtask", "title": "Weigh them", "assignee": ben, "blocked_by": []any{"#2"}},
+		object{"type": "create_subtask", "title": "Weigh them", "assignee": ben, "blocked_by": []any{"#5"}},
 		object{"type": "request_approval", "question": "May I use the kitchen's scales?"},
 		object{"type": "self_wake", "reason": "look at the scales", "payload": object{"shelf": 3}},
 		object{"type": "complete_task"},
 		object{"type": "comment", "body": "All done."},
 	}}, SessionID: "ses_1"}))
 	for query, want := range map[string]string{
-		`SELECT string_agg(body, ' ' ORDER BY id) FROM comments WHERE author_kind = 'AGENT'`:                   "4,211 so far All done.",
-		`SELECT string_agg(title, ', ' ORDER BY id) FROM tasks WHERE parent_id = '` + task + `'`:               "Count the red ones, Write it down, Weigh them",
-		`SELECT blocker_id FROM task_blockers b JOIN tasks t ON t.id = b.task_id WHERE t.title = 'Weigh them'`: child.ID,
+		`SELECT string_agg(body, ' ' ORDER BY id) FROM comments WHERE author_kind = 'AGENT'`:                                      "4,211 so far 4,211 so far All done.",
+		`SELECT string_agg(a.name, ' ' ORDER BY m.comment_id, a.name) FROM comment_mentions m JOIN agents a ON a.id = m.agent_id`: "Ben Ben Cat",
+		`SELECT count(*) FROM wakeup_requests WHERE agent_id = '` + cat + `' AND reason = 'mentioned'`:                            "1",
+		`SELECT string_agg(title, ', ' ORDER BY id) FROM tasks WHERE parent_id = '` + task + `'`:                                  "Count the red ones, Write it down, Weigh them",
+		`SELECT blocker_id FROM task_blockers b JOIN tasks t ON t.id = b.task_id WHERE t.title = 'Weigh them'`:                    child.ID,
 		`SELECT count(*) FROM approvals`:                             "1",
 		`SELECT count(*) FROM wakeup_requests WHERE source = 'SELF'`: "1",
-		`SELECT string_agg(coalesce(x->>'before', '-'), ' ' ORDER BY n) FROM run_events, jsonb_array_elements(data->'actions') WITH ORDINALITY AS a (x, n) WHERE kind = 'FINISHED'`: "true true - true true true -",
+		`SELECT string_agg(coalesce(x->>'before', '-'), ' ' ORDER BY n) FROM run_events, jsonb_array_elements(data->'actions') WITH ORDINALITY AS a (x, n) WHERE kind = 'FINISHED'`: "true true - - true - true true true -",
 		`SELECT state FROM tasks WHERE id = '` + task + `'`: "DONE",
 	} {
 		if got := w.one(query); got != want {

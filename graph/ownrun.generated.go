@@ -25,6 +25,70 @@ import (
 
 // region    **************************** field.gotpl *****************************
 
+func (ec *executionContext) _AddLinkPayload_link(ctx context.Context, field graphql.CollectedField, obj *model.AddLinkPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AddLinkPayload_link(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Link, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Link) graphql.Marshaler {
+			return ec.marshalOLink2ᚖrouseᚗdevᚋrouseᚋentᚐLink(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AddLinkPayload_link(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AddLinkPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Link(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AddLinkPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.AddLinkPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AddLinkPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AddLinkPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AddLinkPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _NoteProgressPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.NoteProgressPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -322,6 +386,66 @@ func (ec *executionContext) fieldContext_WakeSelfPayload_userErrors(_ context.Co
 
 // region    **************************** input.gotpl *****************************
 
+func (ec *executionContext) unmarshalInputAddLinkInput(ctx context.Context, obj any) (model.AddLinkInput, error) {
+	var it model.AddLinkInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["kind"]; !present {
+		asMap["kind"] = "OTHER"
+	}
+
+	fieldsInOrder := [...]string{"kind", "url", "title"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "kind":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kind"))
+			data, err := ec.unmarshalNLinkKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐLinkKind(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Kind = data
+		case "url":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("url"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.URL = data
+		case "title":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("title"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Title = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalAddLinkInput unmarshals raw into the AddLinkInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalAddLinkInput(ctx context.Context, raw any) (model.AddLinkInput, error) {
+	var out model.AddLinkInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "AddLinkInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputNoteProgressInput(ctx context.Context, obj any) (model.NoteProgressInput, error) {
 	var it model.NoteProgressInput
 	if obj == nil {
@@ -420,6 +544,44 @@ func UnmarshalWakeSelfInput(ctx context.Context, raw any) (model.WakeSelfInput, 
 // endregion ************************** interface.gotpl ***************************
 
 // region    **************************** object.gotpl ****************************
+
+var addLinkPayloadImplementors = []string{"AddLinkPayload", "MutationPayload"}
+
+func (ec *executionContext) _AddLinkPayload(ctx context.Context, sel ast.SelectionSet, obj *model.AddLinkPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, addLinkPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AddLinkPayload")
+		case "link":
+			out.Values[i] = ec._AddLinkPayload_link(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._AddLinkPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
 
 var noteProgressPayloadImplementors = []string{"NoteProgressPayload", "MutationPayload"}
 
@@ -558,6 +720,19 @@ func (ec *executionContext) _WakeSelfPayload(ctx context.Context, sel ast.Select
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
+
+func (ec *executionContext) unmarshalNAddLinkInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAddLinkInput(ctx context.Context, v any) (model.AddLinkInput, error) {
+	res, err := ec.unmarshalInputAddLinkInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNAddLinkPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAddLinkPayload(ctx context.Context, sel ast.SelectionSet, v *model.AddLinkPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "AddLinkPayload!")
+		return graphql.Null
+	}
+	return ec._AddLinkPayload(ctx, sel, v)
+}
 
 func (ec *executionContext) unmarshalNNoteProgressInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐNoteProgressInput(ctx context.Context, v any) (model.NoteProgressInput, error) {
 	res, err := ec.unmarshalInputNoteProgressInput(ctx, v)

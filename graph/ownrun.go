@@ -61,3 +61,20 @@ func (r *Resolver) noteProgress(ctx context.Context, in model.NoteProgressInput)
 	caller, _ := auth.FromContext(ctx)
 	return r.Reader.Run.Get(ctx, caller.RunID)
 }
+
+// addLink names something that the agent of the caller's run made.
+func (r *Resolver) addLink(ctx context.Context, in model.AddLinkInput) (*ent.Link, error) {
+	mask, err := r.agentMask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	title := ""
+	if in.Title != nil {
+		title = *in.Title
+	}
+	id, err := r.Store.AddLink(ctx, in.Kind, mask(in.URL), mask(title))
+	if err != nil {
+		return nil, err
+	}
+	return r.Reader.Link.Get(ctx, id)
+}

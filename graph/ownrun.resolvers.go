@@ -19,6 +19,14 @@ func (r *mutationResolver) WakeSelf(ctx context.Context, input model.WakeSelfInp
 	return out, err
 }
 
+// AddLink is the resolver for the addLink field.
+func (r *mutationResolver) AddLink(ctx context.Context, input model.AddLinkInput) (*model.AddLinkPayload, error) {
+	link, err := r.addLink(ctx, input)
+	out := &model.AddLinkPayload{Link: link}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
 // NoteProgress is the resolver for the noteProgress field.
 func (r *mutationResolver) NoteProgress(ctx context.Context, input model.NoteProgressInput) (*model.NoteProgressPayload, error) {
 	run, err := r.noteProgress(ctx, input)

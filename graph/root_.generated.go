@@ -92,6 +92,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("AcpExecutorInput", ec.unmarshalInputAcpExecutorInput),
 			graphql.NewInputUnmarshaler("AcquireRunInput", ec.unmarshalInputAcquireRunInput),
 			graphql.NewInputUnmarshaler("ActivityFilter", ec.unmarshalInputActivityFilter),
+			graphql.NewInputUnmarshaler("AddLinkInput", ec.unmarshalInputAddLinkInput),
 			graphql.NewInputUnmarshaler("AgentFilter", ec.unmarshalInputAgentFilter),
 			graphql.NewInputUnmarshaler("AgentOrder", ec.unmarshalInputAgentOrder),
 			graphql.NewInputUnmarshaler("ArchiveRoutineInput", ec.unmarshalInputArchiveRoutineInput),
@@ -3418,6 +3419,8 @@ type OwnRun {
 extend type Mutation {
   "Wake the run's own agent once more, in a run without a task, as the action self_wake does. The same wake twice in a run is one."
   wakeSelf("Input." input: WakeSelfInput!): WakeSelfPayload! @requires(scopes: [RUN])
+  "Name something that the run's agent made elsewhere, such as a pull request, as the action add_link does. It shows as links of the run and of its task. The same address again in a run changes that link."
+  addLink("Input." input: AddLinkInput!): AddLinkPayload! @requires(scopes: [RUN])
   "Tell how far the run's work is: a PROGRESS event of the run."
   noteProgress("Input." input: NoteProgressInput!): NoteProgressPayload! @requires(scopes: [RUN])
 }
@@ -3436,6 +3439,24 @@ type WakeSelfPayload implements MutationPayload {
   wakeupRequest: WakeupRequest
   "True when this run asked for the same before."
   replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of addLink."
+input AddLinkInput {
+  "What it is. OTHER leaves the kind of a link that the run has."
+  kind: LinkKind! = OTHER
+  "Where it is: an http or https address of at most 2,000 bytes, without user and password."
+  url: String!
+  "What people read, one line of at most 200 characters. Without it the address, or what a link that the run has is called."
+  title: String
+}
+
+"Result of addLink."
+type AddLinkPayload implements MutationPayload {
+  "The link; null on error."
+  link: Link
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -6218,6 +6239,16 @@ func (ec *executionContext) childFields_ActivityEdge(ctx context.Context, field 
 		return ec.fieldContext_ActivityEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ActivityEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_AddLinkPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "link":
+		return ec.fieldContext_AddLinkPayload_link(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_AddLinkPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AddLinkPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Advisory(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

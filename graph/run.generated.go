@@ -2727,6 +2727,13 @@ func (ec *executionContext) marshalNTerminalShape2rouseᚗdevᚋrouseᚋinternal
 	return v
 }
 
+func (ec *executionContext) marshalOLink2ᚖrouseᚗdevᚋrouseᚋentᚐLink(ctx context.Context, sel ast.SelectionSet, v *ent.Link) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Link(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOLogStream2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐLogStreamᚄ(ctx context.Context, v any) ([]domain.LogStream, error) {
 	if v == nil {
 		return nil, nil

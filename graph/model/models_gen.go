@@ -154,6 +154,26 @@ type ActivityFilter struct {
 	Since *time.Time `json:"since,omitempty"`
 }
 
+// Input of addLink.
+type AddLinkInput struct {
+	// What it is. OTHER leaves the kind of a link that the run has.
+	Kind domain.LinkKind `json:"kind"`
+	// Where it is: an http or https address of at most 2,000 bytes, without user and password.
+	URL string `json:"url"`
+	// What people read, one line of at most 200 characters. Without it the address, or what a link that the run has is called.
+	Title *string `json:"title,omitempty"`
+}
+
+// Result of addLink.
+type AddLinkPayload struct {
+	// The link; null on error.
+	Link *ent.Link `json:"link,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (AddLinkPayload) IsMutationPayload() {}
+
 // Something to think about: the call did what it was asked to.
 type Advisory struct {
 	// Stable machine-readable code.

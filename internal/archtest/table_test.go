@@ -40,6 +40,7 @@ var rooms = []room{
 
 	// What touches the world, each part by itself.
 	{"internal/git", nil, "it runs git, whatever the repository is for, and whoever runs it"},
+	{"internal/pause", nil, "it waits, whatever comes after"},
 	{"internal/ownthread", nil, "it runs a function, whatever that does"},
 	{"internal/account", []string{"internal/ownthread"}, "it knows the system's accounts, not what runs under them"},
 	{"internal/proc", nil, "it reads what the system tells of processes, whosoever they are"},
@@ -54,11 +55,11 @@ var rooms = []room{
 	{"internal/auth", []string{"internal/domain", "internal/secret", "internal/xid"}, "who calls is settled without the database"},
 	{"internal/tokenfile", []string{"internal/auth"}, "a file and what may stand in it; whether the token counts is the database's word"},
 	{"internal/metrics", []string{"internal/domain", "internal/xid"}, "counting is called by all and calls nobody"},
-	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},
+	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/pause", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},
 	{"internal/postgres", []string{"internal/account", "internal/domain", "internal/xid"}, "it runs a database and does not know what the tables mean"},
-	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/git", "internal/ownthread", "internal/preset", "internal/proc", "internal/retry", "internal/workcopy", "internal/xid"}, "an executor runs one request and never sees the store"},
+	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/git", "internal/ownthread", "internal/pause", "internal/preset", "internal/proc", "internal/retry", "internal/workcopy", "internal/xid"}, "an executor runs one request and never sees the store"},
 	{"internal/edge", []string{"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/share", "internal/sparing", "internal/xid"}, "limits and access hold for any schema"},
-	{"internal/mcpserver", []string{"internal/secret"}, "it gives an agent's model what the API lets it do: it knows the API alone"},
+	{"internal/mcpserver", []string{"internal/pause", "internal/secret"}, "it gives an agent's model what the API lets it do: it knows the API alone"},
 	{"internal/console", nil, "the page holds no data; all it shows comes from the API"},
 
 	// Storage: every write and all SQL.
@@ -76,10 +77,10 @@ var rooms = []room{
 
 	// What drives the store.
 	{"internal/worker", []string{
-		pure, "internal/event", "internal/executor", "internal/lifecycle", "internal/metrics", "internal/postgres", "internal/secret", "internal/store", "internal/xid",
+		pure, "internal/event", "internal/executor", "internal/lifecycle", "internal/metrics", "internal/pause", "internal/postgres", "internal/secret", "internal/store", "internal/xid",
 	}, "one claimed run, from prompt to end; who claims is not its matter"},
 	{"internal/remote", []string{
-		"internal/auth", "internal/domain", "internal/executor", "internal/retry", "internal/secret", "internal/store", "internal/worker", "internal/xid",
+		"internal/auth", "internal/domain", "internal/executor", "internal/pause", "internal/retry", "internal/secret", "internal/store", "internal/worker", "internal/xid",
 	}, "a worker elsewhere: it reaches the store through the API alone, and takes its words from it"},
 	{"internal/telemetry", []string{"internal/sparing", "internal/store", "internal/xid"}, "it is told of hops, and tells a collector"},
 	{"internal/scheduler", []string{

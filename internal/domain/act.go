@@ -14,9 +14,12 @@ type Act struct {
 	Key   string    // equal for equal acts (Action.Key)
 	ID    string    // of the record that it made or changed
 	State TaskState // that it moved the task to; "" for all but moves
+
+	Mentions []string // the agents that a comment mentioned
 }
 
-// Key is equal for actions that ask for the same. A remark beside a move or a decision does not make it another one.
+// Key is equal for actions that ask for the same. A remark beside a move or a decision does not make it another one. Whom a comment
+// mentions is not in it, because a result may leave out what was done (Restated.Take).
 func (a Action) Key() string {
 	said := []any{a.Type}
 	switch a.Type {
@@ -29,13 +32,13 @@ func (a Action) Key() string {
 	case ActionRequestApproval:
 		said = append(said, strings.TrimSpace(a.Question))
 	case ActionAddLink:
-		said = append(said, a.URL)
+		said = append(said, a.URL, a.Kind, strings.TrimSpace(a.Title))
 	case ActionDecideApproval:
 		said = append(said, a.ApprovalID, a.Approved)
 	case ActionSelfWake:
 		said = append(said, strings.TrimSpace(a.Reason))
 		if len(a.Payload) > 0 {
-			said = append(said, a.Payload)
+			said = append(said, plainJSON(a.Payload))
 		}
 	}
 	text, err := json.Marshal(said)
@@ -44,6 +47,17 @@ func (a Action) Key() string {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
+}
+
+// plainJSON is a value as any reader of JSON has it: calls and results are read by different ones, which keep numbers in different forms.
+// What no JSON can say stays as it is.
+func plainJSON(value any) any {
+	var plain any
+	text, err := json.Marshal(value)
+	if err != nil || json.Unmarshal(text, &plain) != nil {
+		return value
+	}
+	return plain
 }
 
 // MovesTo is the state that an action asks for; "" for what is no move.
@@ -109,11 +123,24 @@ func (r *Restated) Take(a Action) (Act, bool) {
 		}
 		r.moves--
 	}
-	key := a.Key()
-	for _, act := range slices.Backward(r.acts) {
+	return r.doneAs(a.Key(), a.Mentions)
+}
+
+// doneAs is the newest act of a key, when all acts of it together have mentioned these agents: one that no call has mentioned would
+// hear of nothing.
+func (r *Restated) doneAs(key string, mentions []string) (newest Act, done bool) {
+	var mentioned []string
+	for _, act := range r.acts {
 		if act.Key == key {
-			return act, true
+			newest, done = act, true
+			mentioned = append(mentioned, act.Mentions...)
 		}
 	}
-	return Act{}, false
+	for _, agent := range mentions {
+		done = done && slices.Contains(mentioned, agent)
+	}
+	if !done {
+		return Act{}, false
+	}
+	return newest, true
 }

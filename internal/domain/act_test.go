@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 )
@@ -11,15 +12,32 @@ func TestAnActionThatACallHasDoneIsNotDoneAgain(t *testing.T) {
 		return Action{Type: ActionCreateSubtask, Title: title, Assignee: agent}
 	}
 	say := func(body string) Action { return Action{Type: ActionComment, Body: body} }
+	tell := func(body string, agents ...string) Action {
+		return Action{Type: ActionComment, Body: body, Mentions: agents}
+	}
+	link := func(url, title string) Action {
+		return Action{Type: ActionAddLink, Kind: LinkKindPreview, URL: url, Title: title}
+	}
 	complete := Action{Type: ActionCompleteTask}
 	for name, test := range map[string]struct {
 		calls, result []Action
 		again         []int // places of the result's actions that calls have done
 	}{
-		"nothing was called":                                       {nil, []Action{say("hi"), complete}, nil},
-		"the same comment":                                         {[]Action{say("hi")}, []Action{say(" hi\n")}, []int{0}},
-		"another comment":                                          {[]Action{say("hi")}, []Action{say("ho")}, nil},
-		"the same comment twice in the result":                     {[]Action{say("hi")}, []Action{say("hi"), say("hi")}, []int{0, 1}},
+		"nothing was called":                   {nil, []Action{say("hi"), complete}, nil},
+		"the same comment":                     {[]Action{say("hi")}, []Action{say(" hi\n")}, []int{0}},
+		"another comment":                      {[]Action{say("hi")}, []Action{say("ho")}, nil},
+		"the same comment twice in the result": {[]Action{say("hi")}, []Action{say("hi"), say("hi")}, []int{0, 1}},
+		"the same comment with a mention wakes whom it mentions":  {[]Action{say("hi")}, []Action{tell("hi", "agt_1")}, nil},
+		"the same comment with the same mention":                  {[]Action{tell("hi", "agt_1")}, []Action{tell("hi", "agt_1")}, []int{0}},
+		"the same comment with one more mention":                  {[]Action{tell("hi", "agt_1")}, []Action{tell("hi", "agt_1", "agt_2")}, nil},
+		"the same comment without its mention wakes nobody again": {[]Action{tell("hi", "agt_1")}, []Action{say("hi")}, []int{0}},
+		"mentions of two equal comments count together":           {[]Action{tell("hi", "agt_1"), tell("hi", "agt_2")}, []Action{tell("hi", "agt_2", "agt_1")}, []int{0}},
+		"the mentions of another comment do not count":            {[]Action{say("hi"), tell("ho", "agt_1")}, []Action{tell("hi", "agt_1")}, nil},
+		"a comment in other words is another one":                 {[]Action{say("It is done.")}, []Action{say("Done.")}, nil},
+		"the same link":                                            {[]Action{link("https://x/1", "One")}, []Action{link("https://x/1", "One ")}, []int{0}},
+		"a link that gets another title":                           {[]Action{link("https://x/1", "One")}, []Action{link("https://x/1", "Two")}, nil},
+		"a link that turns out to be something else":               {[]Action{link("https://x/1", "One")}, []Action{{Type: ActionAddLink, Kind: LinkKindPullRequest, URL: "https://x/1", Title: "One"}}, nil},
+		"numbers of a payload are equal in any form":               {[]Action{{Type: ActionSelfWake, Reason: "r", Payload: map[string]any{"n": json.Number("2.0")}}}, []Action{{Type: ActionSelfWake, Reason: "r", Payload: map[string]any{"n": 2.0}}}, []int{0}},
 		"a completion is a move to DONE":                           {[]Action{complete}, []Action{move(TaskStateDone)}, []int{0}},
 		"a move to DONE is a completion":                           {[]Action{move(TaskStateDone)}, []Action{complete}, []int{0}},
 		"a remark does not make it another move":                   {[]Action{move(TaskStateBlocked)}, []Action{{Type: ActionMoveTask, State: TaskStateBlocked, Note: "why"}}, []int{0}},
@@ -41,7 +59,7 @@ func TestAnActionThatACallHasDoneIsNotDoneAgain(t *testing.T) {
 	} {
 		var acts []Act
 		for i, a := range test.calls {
-			acts = append(acts, Act{Key: a.Key(), ID: string(rune('a' + i)), State: a.MovesTo()})
+			acts = append(acts, Act{Key: a.Key(), ID: string(rune('a' + i)), State: a.MovesTo(), Mentions: a.Mentions})
 		}
 		restated := NewRestated(acts, test.result)
 		var again []int

@@ -44,7 +44,8 @@ type Action struct {
 	Type    ActionType
 	Problem string
 
-	Body             string    // comment
+	Body             string    // comment …
+	Mentions         []string  // ids of agents to wake by it
 	State            TaskState // move_task
 	Note             string    // move_task, decide_approval
 	Kind             LinkKind  // add_link …
@@ -85,6 +86,7 @@ func ParseActions(result map[string]any, aboutTask bool) []Action {
 type wireAction struct {
 	Type             ActionType     `json:"type"`
 	Body             string         `json:"body"`
+	Mentions         []string       `json:"mentions"`
 	State            TaskState      `json:"state"`
 	Note             string         `json:"note"`
 	Kind             LinkKind       `json:"kind"`
@@ -110,7 +112,7 @@ func parseAction(raw any, aboutTask bool) Action {
 	if err != nil {
 		return Action{Problem: "it cannot be read: " + CutText(err.Error(), maxActionProblem, "…")}
 	}
-	a := Action{Type: w.Type, Body: w.Body, State: w.State, Note: w.Note, Kind: cmp.Or(w.Kind, LinkKindOther), URL: w.URL, Title: w.Title, Description: w.Description, Assignee: w.Assignee,
+	a := Action{Type: w.Type, Body: w.Body, Mentions: w.Mentions, State: w.State, Note: w.Note, Kind: cmp.Or(w.Kind, LinkKindOther), URL: w.URL, Title: w.Title, Description: w.Description, Assignee: w.Assignee,
 		BlockedBy: w.BlockedBy, RequiresApproval: w.RequiresApproval, Question: w.Question, ApprovalID: w.ApprovalID, Reason: w.Reason, Payload: w.Payload}
 	if w.Approved != nil {
 		a.Approved = *w.Approved
@@ -126,7 +128,7 @@ func (a Action) check(aboutTask, decided bool) string {
 	}
 	switch a.Type {
 	case ActionComment:
-		return missing(a.Body, "body")
+		return cmp.Or(missing(a.Body, "body"), noIDs(a.Mentions, "mentions"))
 	case ActionMoveTask:
 		if !slices.Contains(taskStateValues, a.State) {
 			return fmt.Sprintf("state is %q, want one of %v", shorten(string(a.State)), taskStateValues)
@@ -158,15 +160,7 @@ func (a Action) checkSubtask() string {
 	if problem := cmp.Or(missing(a.Title, "title"), noID(a.Assignee, "assignee")); problem != "" {
 		return problem
 	}
-	if len(a.BlockedBy) > maxTaskLinks {
-		return fmt.Sprintf("blocked_by names %d tasks, at most %d may be named", len(a.BlockedBy), maxTaskLinks)
-	}
-	for _, id := range a.BlockedBy {
-		if problem := noID(id, "blocked_by"); problem != "" {
-			return problem
-		}
-	}
-	return ""
+	return noIDs(a.BlockedBy, "blocked_by")
 }
 
 // Bounds of what a self wake tells, which are those of a person's wake.
@@ -176,8 +170,14 @@ const (
 )
 
 // SelfWakeProblems are why a self wake that a call asks for is refused.
-func (a Action) SelfWakeProblems() (problems []FieldError) {
-	if problem := a.checkSelfWake(); problem != "" {
+func (a Action) SelfWakeProblems() []FieldError { return fieldProblem(a.checkSelfWake()) }
+
+// LinkProblems are why a link that a call adds is refused.
+func (a Action) LinkProblems() []FieldError { return fieldProblem(a.checkLink()) }
+
+// fieldProblem is a problem of an action, which begins with the name of a field; "" for none.
+func fieldProblem(problem string) (problems []FieldError) {
+	if problem != "" {
 		field, _, _ := strings.Cut(problem, " ")
 		problems = append(problems, FieldError{Field: []string{field}, Code: UserErrorCodeInvalid, Message: problem})
 	}
@@ -207,6 +207,19 @@ const (
 func noID(id, name string) string {
 	if len(id) > maxActionID {
 		return fmt.Sprintf("%s is no id: %q", name, shorten(id))
+	}
+	return ""
+}
+
+// noIDs is noID for a list, which may not be too long either.
+func noIDs(list []string, name string) string {
+	if len(list) > maxTaskLinks {
+		return fmt.Sprintf("%s has %d ids, at most %d may be named", name, len(list), maxTaskLinks)
+	}
+	for _, id := range list {
+		if problem := noID(id, name); problem != "" {
+			return problem
+		}
 	}
 	return ""
 }

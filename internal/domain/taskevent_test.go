@@ -352,7 +352,7 @@ func TestParseActions(t *testing.T) {
 			map[string]any{"type": "create_subtask", "title": "x", "blocked_by": []any{"#1", strings.Repeat("b", 65)}}), true,
 			[]string{`assignee is no id: "` + strings.Repeat("a", 40) + `…"`, `blocked_by is no id: "` + strings.Repeat("b", 40) + `…"`}},
 		{"many blockers", list(map[string]any{"type": "create_subtask", "title": "x", "blocked_by": slices.Repeat([]any{"#1"}, 101)}), true,
-			[]string{"blocked_by names 101 tasks, at most 100 may be named"}},
+			[]string{"blocked_by has 101 ids, at most 100 may be named"}},
 		{"a long reason", list(map[string]any{"type": "self_wake", "reason": strings.Repeat("r", 64<<10+1)}), false, []string{"reason has more than 64 KiB"}},
 		{"a long payload", list(map[string]any{"type": "self_wake", "reason": "r", "payload": map[string]any{"x": strings.Repeat("p", 32<<10)}}), false,
 			[]string{"payload has more than 32 KiB of JSON: keep the rest where the next run finds it"}},

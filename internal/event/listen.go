@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/lib/pq"
+
+	"rouse.dev/rouse/internal/pause"
 )
 
 // reconnectPause is the driver's own pause between connections. It cannot be interrupted, so it is short, and the dialer
@@ -55,7 +57,7 @@ func (h *Hub) subscribe(ctx context.Context, l *pq.Listener) {
 			h.watchers.tell(signals{all: true})
 			return
 		}
-		if !sleep(ctx, h.options.Retry) {
+		if !pause.For(ctx, h.options.Retry) {
 			return
 		}
 	}
@@ -81,7 +83,7 @@ func (h *Hub) receive(notifications <-chan *pq.Notification) {
 // keepAlive finds a connection whose other end is gone without a word. A ping without an answer holds the listener's
 // lock for as long as the kernel retransmits, so the connection is cut under it.
 func (h *Hub) keepAlive(ctx context.Context, l *pq.Listener, d *dialer) {
-	for sleep(ctx, h.options.Ping) {
+	for pause.For(ctx, h.options.Ping) {
 		cut := time.AfterFunc(h.options.Patience, d.hangUp)
 		_ = ping(l) // an error means that there is no connection, which the listener's own callback tells
 		cut.Stop()
@@ -123,7 +125,7 @@ func (d *dialer) DialTimeout(network, address string, timeout time.Duration) (ne
 
 // DialContext waits its turn and opens a connection, unless the hub stops.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	if !sleep(d.ctx, d.nextPause()) {
+	if !pause.For(d.ctx, d.nextPause()) {
 		return nil, context.Cause(d.ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.patience)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"rouse.dev/rouse/internal/pause"
 )
 
 // send notifies other processes, in one batch per debounce interval (docs/queue.md rule 10), until ctx ends. Then it
@@ -11,7 +13,7 @@ import (
 func (h *Hub) send(ctx context.Context) {
 	away := outageLog{log: h.log, lost: "cannot notify other processes; they find changes by polling until the database is back",
 		back: "notifying other processes again"}
-	pause := h.options.Debounce
+	wait := h.options.Debounce
 	for {
 		select {
 		case <-ctx.Done():
@@ -19,13 +21,13 @@ func (h *Hub) send(ctx context.Context) {
 			return
 		case <-h.ready:
 		}
-		if !sleep(ctx, pause) {
+		if !pause.For(ctx, wait) {
 			h.flush(context.WithoutCancel(ctx), min(time.Second, h.options.Patience), &away)
 			return
 		}
-		pause = h.options.Debounce
+		wait = h.options.Debounce
 		if !h.flush(ctx, h.options.Patience, &away) {
-			pause = h.options.Retry
+			wait = h.options.Retry
 		}
 	}
 }
@@ -61,16 +63,4 @@ func (h *Hub) notifyDatabase(ctx context.Context, payload string) error {
 		return fmt.Errorf("notify %s: %w", channel, err)
 	}
 	return nil
-}
-
-// sleep reports whether it slept to the end.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

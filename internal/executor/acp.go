@@ -62,11 +62,11 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 		return result, failure
 	}
 	tools := o.toolServers(req)
-	argv, failure := commandLineOf(spec)
+	known, argv, failure := commandLineOf(spec)
 	if failure != nil {
 		return result, failure
 	}
-	req.Environment = append(acpEnvironment(spec), req.Environment...)
+	req.Environment = append(variablesOf(known.Environment), req.Environment...)
 	l, failure := o.prepare(req, argv, spec.WorkingDirectory)
 	if failure != nil {
 		return result, failure
@@ -81,7 +81,9 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 		return result, failure
 	}
 	result.Launched = true
+	bounds := limits{spec.Timeout, acpGrace}
 	out := newOutput(req, sink)
+	out.hear, out.deadline = known.Notice, time.Now().Add(bounds.wait())
 	out.told(tools.note)
 	if err := sink.Process(p.group); err != nil {
 		p.end(a.options.Drain, out)
@@ -89,7 +91,7 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 		return result, launchFailure(err, "the process was ended at once because it could not be recorded: %v", err)
 	}
 	talk := newConversation(p, out, folder, spec.Permissions)
-	talk.tools = tools
+	talk.tools, talk.known, talk.transcript.ownWords = tools, known, known.OwnWords
 	p.readers.Go(func() { talk.wire.pump(p.stdout) })
 	p.readers.Go(func() { out.copyLines(domain.LogStreamStderr, p.stderr) })
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -102,7 +104,7 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 		result.SessionError = sink.Session(result.SessionID)
 		result.Fresh = req.ResumeSessionID != "" && session != req.ResumeSessionID
 	})
-	end := a.attend(ctx, p, talk, limits{spec.Timeout, acpGrace})
+	end := a.attend(ctx, p, talk, bounds)
 	answered := talk.answered()
 	stop()
 	p.end(a.options.Drain, out)
@@ -110,25 +112,19 @@ func (a *ACP) run(ctx context.Context, req Request, sink *oneAtATime) (Result, *
 	<-talk.done
 	state := a.reap(p, &result)
 	talk.fill(&result, req, answered)
-	return result, talk.judge(ctx, result, answered, end, state, limits{spec.Timeout, acpGrace})
+	return result, talk.judge(ctx, result, answered, end, state, bounds)
 }
 
-// commandLineOf is the agent's command line: its own, or that of its preset.
-func commandLineOf(spec *domain.ACPSpec) ([]string, *Failure) {
+// commandLineOf is the agent's command line: its own, or that of its preset, which is zero where it has none.
+func commandLineOf(spec *domain.ACPSpec) (preset.ACP, []string, *Failure) {
 	if spec.Preset == "" {
-		return spec.Argv, nil
+		return preset.ACP{}, spec.Argv, nil
 	}
 	known, ok := preset.FindACP(spec.Preset)
 	if !ok {
-		return nil, permanentLaunch("the ACP preset %q is not known to this version of rouse; it knows %s", spec.Preset, strings.Join(preset.ACPNames(), ", "))
+		return known, nil, permanentLaunch("the ACP preset %q is not known to this version of rouse; it knows %s", spec.Preset, strings.Join(preset.ACPNames(), ", "))
 	}
-	return known.Argv(spec.Argv), nil
-}
-
-// acpEnvironment are the variables that a preset's agent needs besides its own.
-func acpEnvironment(spec *domain.ACPSpec) []Variable {
-	known, _ := preset.FindACP(spec.Preset) // one that is not known is not started
-	return variablesOf(known.Environment)
+	return known, known.Argv(spec.Argv), nil
 }
 
 // attend waits for the answer and sees the agent off: its input is closed, and what does not end then is ended.
@@ -142,6 +138,8 @@ func (a *ACP) attend(ctx context.Context, p *process, talk *conversation, l limi
 		waitFor(talk.done, a.options.Drain) // what it wrote last is still read
 	case <-ctx.Done():
 		end = ending{forced: true, stopped: true}
+	case <-talk.out.hopeless:
+		end = ending{forced: true, timedOut: true}
 	case <-timeout.C:
 		end = ending{forced: true, timedOut: true}
 	}
@@ -201,14 +199,15 @@ func (c *conversation) fill(result *Result, req Request, answered bool) {
 	result.Usage = c.usage().Masked(req.mask)
 }
 
-// judge decides whether the attempt succeeded; nil is success.
+// judge decides whether the attempt succeeded; nil is success. Some agents answer that their turn has come to its end also where they were
+// told to break it off: it has when they spoke last.
 func (c *conversation) judge(ctx context.Context, result Result, answered bool, end ending, state *os.ProcessState, l limits) *Failure {
 	said := ""
 	if result.Object != nil {
 		said = domain.ReportedError(result.Object)
 	}
 	_, isMessage := result.Object["stop_reason"]
-	finished := answered && c.answer.StopReason == acp.StopReasonEndTurn
+	finished := answered && c.answer.StopReason == acp.StopReasonEndTurn && (!end.stopped && !end.timedOut || c.transcript.spoke)
 	switch {
 	case end.stopped && !finished:
 		return endedFromOutside(ctx)
@@ -218,6 +217,9 @@ func (c *conversation) judge(ctx context.Context, result Result, answered bool, 
 		return nil
 	case c.out.cutResult() != nil:
 		return c.out.cutResult()
+	case answered && c.toldFailure() != "":
+		f := reported(c.toldFailure())
+		return refusedAs(f, retry.Refusal(f.Words))
 	case end.timedOut && !finished:
 		return late("the agent did not answer", c.out, l)
 	case c.failure != nil && errors.Is(c.failure, errAgentGone) && state != nil:
@@ -228,6 +230,16 @@ func (c *conversation) judge(ctx context.Context, result Result, answered bool, 
 		return c.failure
 	}
 	return stopFailure(c.answer.StopReason)
+}
+
+// toldFailure is why the turn failed by the words of the agent's program, masked; "" when it did not. Such words are its model's where the
+// model has answered, unless they tell that a provider refused.
+func (c *conversation) toldFailure() string {
+	words := c.out.mask(domain.StorableText(c.transcript.failure))
+	if c.answer.Usage != nil && !retry.IsRateLimit(words) && retry.Refusal(words) == "" {
+		return ""
+	}
+	return words
 }
 
 // stopFailure says why a turn that did not come to its end is not a success.

@@ -96,20 +96,22 @@ func newACP(t testing.TB, options Options) *ACP { return NewACP(newCommand(t, op
 func TestAgentOnTheNpmLibrary(t *testing.T) {
 	agent := npmAgent(t)
 	for name, test := range map[string]func(*testing.T, acpAgent){
-		"the last message is the result, chunks become lines":        testMessages,
-		"a session is loaded, its history is no output":              testLoad,
-		"a session is resumed where it cannot be loaded":             testResume,
-		"a session that is gone falls back to the full prompt":       testFallback,
-		"a preset gives the arguments and variables":                 testACPPreset,
-		"permissions are answered by the policy":                     testPermissions,
-		"files stay inside the folder, symlinks too":                 testFiles,
-		"a cancel is told to the agent and ends its group":           testACPCancel,
-		"an agent that does not answer in time is ended":             testACPTimeout,
-		"a secret is masked in lines, results and errors (C229)":     testACPSecrets,
-		"what comes faster than it is stored makes the agent wait":   testFlood,
-		"ends that are no success":                                   testACPFailures,
-		"a child of the agent does not outlive the attempt":          testACPChild,
-		"C222 a result object on the last line wins over the reason": testACPResult,
+		"the last message is the result, chunks become lines":          testMessages,
+		"a session is loaded, its history is no output":                testLoad,
+		"a session is resumed where it cannot be loaded":               testResume,
+		"a session that is gone falls back to the full prompt":         testFallback,
+		"a preset gives the arguments and variables":                   testACPPreset,
+		"permissions are answered by the policy":                       testPermissions,
+		"files stay inside the folder, symlinks too":                   testFiles,
+		"a cancel is told to the agent and ends its group":             testACPCancel,
+		"an agent that does not answer in time is ended":               testACPTimeout,
+		"a secret is masked in lines, results and errors (C229)":       testACPSecrets,
+		"what comes faster than it is stored makes the agent wait":     testFlood,
+		"ends that are no success":                                     testACPFailures,
+		"an agent that is killed while its output is held has crashed": testACPHeld,
+		"a session in which a model decides is made to ask":            testACPAsks,
+		"a child of the agent does not outlive the attempt":            testACPChild,
+		"C222 a result object on the last line wins over the reason":   testACPResult,
 	} {
 		t.Run(name, func(t *testing.T) {
 			agent.folder = t.TempDir()
@@ -385,6 +387,33 @@ func testACPChild(t *testing.T, agent acpAgent) {
 		if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", child)); err == nil && strings.Contains(string(raw), "ROUSE_LAUNCH") {
 			t.Errorf("the child %d lives on", child)
 		}
+	}
+}
+
+// A process that the agent has detached holds the output that the agent would have answered on.
+func testACPHeld(t *testing.T, agent acpAgent) {
+	result, err := newACP(t, Options{Drain: 50 * time.Millisecond}).Run(t.Context(), agent.request(domain.AcpPermissionPolicyReject, "hold"), &recorder{})
+	if failure := failureOf(t, err); failure.Code != domain.RunErrorCodeCrash || !strings.Contains(failure.Message, "ended with code 137") || !result.Resumable || result.Survivors != nil {
+		t.Fatalf("got %+v, %+v", result, failure)
+	}
+}
+
+func testACPAsks(t *testing.T, agent acpAgent) {
+	a := newACP(t, Options{})
+	agent.argv = append(slices.Clone(agent.argv), "decides")
+	req := agent.request(domain.AcpPermissionPolicyReject, "mode")
+	plain, err := a.Run(t.Context(), req, &recorder{})
+	if err != nil || plain.Object["message"] != "mode auto" {
+		t.Fatalf("without a preset: %+v, %v", plain, err)
+	}
+	req.Spec.ACP.Preset = "claude-agent-acp"
+	first, err := a.Run(t.Context(), req, &recorder{})
+	if err != nil || first.Object["message"] != "mode default" {
+		t.Fatalf("a new session: %+v, %v", first, err)
+	}
+	req.ResumeSessionID = first.SessionID
+	if second, err := a.Run(t.Context(), req, &recorder{}); err != nil || second.Fresh || second.Object["message"] != "mode default" {
+		t.Fatalf("a session that is loaded: %+v, %v", second, err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/preset"
 	"rouse.dev/rouse/internal/retry"
 )
 
@@ -26,7 +27,8 @@ type conversation struct {
 	out    *output
 	folder *folder
 	policy domain.AcpPermissionPolicy
-	tools  handing // servers of tools that the agent is told of
+	tools  handing    // servers of tools that the agent is told of
+	known  preset.ACP // zero for an agent that is none of a preset
 
 	mu         sync.Mutex // guards what follows; the connection calls from several goroutines
 	transcript *transcript
@@ -67,7 +69,7 @@ func (c *conversation) converse(ctx context.Context, req Request, ready func(ses
 	})
 	switch {
 	case err != nil:
-		return c.failed("initialize", err, domain.RunErrorCodeLaunch)
+		return c.failed(ctx, "initialize", err, domain.RunErrorCodeLaunch)
 	case hello.ProtocolVersion != acp.ProtocolVersionNumber:
 		return permanentLaunch("the agent speaks version %d of the Agent Client Protocol and rouse version %d: install a version of the agent that speaks it",
 			hello.ProtocolVersion, acp.ProtocolVersionNumber)
@@ -82,7 +84,7 @@ func (c *conversation) converse(ctx context.Context, req Request, ready func(ses
 		SessionId: c.session, Prompt: []acp.ContentBlock{acp.TextBlock(prompt)},
 	})
 	if err != nil {
-		return c.failed("the prompt", err, domain.RunErrorCodeOther)
+		return c.failed(ctx, "the prompt", err, domain.RunErrorCodeOther)
 	}
 	return nil
 }
@@ -90,15 +92,17 @@ func (c *conversation) converse(ctx context.Context, req Request, ready func(ses
 // openSession reopens the session to resume, where there is one and the agent can, else opens a new one; it returns the
 // prompt that fits.
 func (c *conversation) openSession(ctx context.Context, req Request, hello acp.InitializeResponse) (prompt string, _ *Failure) {
-	cwd, servers := req.Spec.ACP.WorkingDirectory, c.tools.acpServers(req, hello)
+	cwd := req.Spec.ACP.WorkingDirectory
+	servers, leftOut := c.tools.acpServers(req, hello)
+	c.out.told(leftOut)
 	if id := acp.SessionId(req.ResumeSessionID); id != "" {
-		method, err := c.reopen(ctx, id, cwd, servers, hello.AgentCapabilities)
+		method, modes, err := c.reopen(ctx, id, cwd, servers, hello.AgentCapabilities)
 		if err == nil {
 			c.session = id
-			return req.Prompt, nil
+			return req.Prompt, c.haveAsk(ctx, modes)
 		}
 		if ctx.Err() != nil {
-			return "", c.failed(method, err, domain.RunErrorCodeLaunch)
+			return "", c.failed(ctx, method, err, domain.RunErrorCodeLaunch)
 		}
 		c.out.say(fmt.Sprintf("the session %s could not be loaded, a new one is opened with the full prompt: %s", id, explain(err)))
 	}
@@ -107,30 +111,51 @@ func (c *conversation) openSession(ctx context.Context, req Request, hello acp.I
 		err = errors.New("it gave no usable id")
 	}
 	if err != nil {
-		return "", c.failed("session/new", err, domain.RunErrorCodeLaunch)
+		return "", c.failed(ctx, "session/new", err, domain.RunErrorCodeLaunch)
 	}
 	c.session = opened.SessionId
-	return req.fullPrompt(), nil
+	return req.fullPrompt(), c.haveAsk(ctx, opened.Modes)
+}
+
+// haveAsk puts the session into the mode in which the agent asks for leave, where a model would decide that: the executor's permissions
+// would bind nothing.
+func (c *conversation) haveAsk(ctx context.Context, modes *acp.SessionModeState) *Failure {
+	if modes == nil {
+		return nil
+	}
+	var offered []string
+	for _, m := range modes.AvailableModes {
+		offered = append(offered, string(m.Id))
+	}
+	mode := c.known.AsksIn(string(modes.CurrentModeId), offered)
+	if mode == "" {
+		return nil
+	}
+	_, err := call[acp.SetSessionModeResponse](ctx, c, acp.AgentMethodSessionSetMode, acp.SetSessionModeRequest{SessionId: c.session, ModeId: acp.SessionModeId(mode)})
+	if err != nil {
+		return c.failed(ctx, acp.AgentMethodSessionSetMode, err, domain.RunErrorCodeLaunch)
+	}
+	return nil
 }
 
 // reopen loads an earlier session, or resumes it where the agent announces that alone. method is what was asked for.
-func (c *conversation) reopen(ctx context.Context, id acp.SessionId, cwd string, servers []acp.McpServer, can acp.AgentCapabilities) (method string, _ error) {
+func (c *conversation) reopen(ctx context.Context, id acp.SessionId, cwd string, servers []acp.McpServer, can acp.AgentCapabilities) (method string, _ *acp.SessionModeState, _ error) {
 	switch {
 	case can.LoadSession:
-		return acp.AgentMethodSessionLoad, c.load(ctx, acp.LoadSessionRequest{SessionId: id, Cwd: cwd, McpServers: servers})
+		loaded, err := c.load(ctx, acp.LoadSessionRequest{SessionId: id, Cwd: cwd, McpServers: servers})
+		return acp.AgentMethodSessionLoad, loaded.Modes, err
 	case can.SessionCapabilities.Resume != nil: // without the history
-		_, err := call[acp.ResumeSessionResponse](ctx, c, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{SessionId: id, Cwd: cwd, McpServers: servers})
-		return acp.AgentMethodSessionResume, err
+		resumed, err := call[acp.ResumeSessionResponse](ctx, c, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{SessionId: id, Cwd: cwd, McpServers: servers})
+		return acp.AgentMethodSessionResume, resumed.Modes, err
 	}
-	return "", errors.New("the agent does not announce that it can")
+	return "", nil, errors.New("the agent does not announce that it can")
 }
 
 // load loads a session. The history that the agent sends with it is not output of this run.
-func (c *conversation) load(ctx context.Context, req acp.LoadSessionRequest) error {
+func (c *conversation) load(ctx context.Context, req acp.LoadSessionRequest) (acp.LoadSessionResponse, error) {
 	c.setReplaying(true)
-	_, err := call[acp.LoadSessionResponse](ctx, c, acp.AgentMethodSessionLoad, req)
-	c.setReplaying(false)
-	return err
+	defer c.setReplaying(false)
+	return call[acp.LoadSessionResponse](ctx, c, acp.AgentMethodSessionLoad, req)
 }
 
 func (c *conversation) setReplaying(on bool) {
@@ -165,6 +190,7 @@ func (c *conversation) handle(_ context.Context, method string, params json.RawM
 			c.costs(cost)
 			return nil, nil
 		}
+		c.uses(params)
 		return handleAs(params, func(p acp.SessionNotification) (any, error) { c.update(p); return nil, nil })
 	case acp.ClientMethodSessionRequestPermission:
 		return handleAs(params, c.permission)
@@ -258,12 +284,13 @@ func (c *conversation) refused(what string, err error) {
 	c.transcript.note(fmt.Sprintf("a file was not %s: %v", what, err))
 }
 
-// failed explains what went wrong with a request of ours.
-func (c *conversation) failed(what string, err error, code domain.RunErrorCode) *Failure {
+// failed explains what went wrong with a request of ours. The requests' context ends when nobody is left to answer: the agent has ended,
+// and something that it left behind may hold its output open.
+func (c *conversation) failed(ctx context.Context, what string, err error, code domain.RunErrorCode) *Failure {
 	if broken := c.wire.broken(); broken != nil {
 		return &Failure{Code: domain.RunErrorCodeCrash, Message: broken.Error(), Cause: broken}
 	}
-	if isDisconnect(err) {
+	if isDisconnect(err) || ctx.Err() != nil {
 		return &Failure{Code: domain.RunErrorCodeCrash, Cause: errAgentGone, Message: "the agent ended before it had answered " + what}
 	}
 	f := &Failure{Code: code, Words: explain(err), Message: fmt.Sprintf("the agent answered %s with an error: %s", what, explain(err))}

@@ -35,6 +35,10 @@ type transcript struct {
 	tools   map[string]toolCall // by brief ids
 	plan    string              // the last one, brief
 	cost    *domain.Said        // of the session so far, in US dollars
+	used    *domain.Tally       // the tokens of the answers of the model, where parts of messages tell them
+
+	ownWords func(part string) (own bool, failure string) // nil: no part of a message is the program's
+	failure  string                                       // of the turn, when its last update told so
 }
 
 // toolCall is what is kept of one use of a tool, masked and cut: an agent may use thousands, with titles of megabytes.
@@ -73,7 +77,7 @@ func (t *transcript) update(u acp.SessionUpdate) {
 	default:
 		return
 	}
-	t.spoke = false
+	t.spoke, t.failure = false, ""
 }
 
 // say takes a part of the message of that id; some agents give none. After something else, or with another id, a new message begins.
@@ -82,9 +86,14 @@ func (t *transcript) say(text, id string) {
 	if text == "" {
 		return
 	}
-	if id == "" && t.id != "" {
+	own, failure := id == "" && t.id != "", ""
+	if t.ownWords != nil && !own {
+		own, failure = t.ownWords(text)
+	}
+	if t.failure = failure; own && failure == "" { // what tells of a failure stays a message, because it may be the model's
 		t.flush()
 		t.note(strings.TrimSpace(text))
+		t.out.noticed(strings.TrimSpace(text))
 		return
 	}
 	if !t.spoke || id != t.id {
@@ -190,7 +199,7 @@ func (t *transcript) text() string {
 
 // forget drops what was said, such as the history that comes with a session that is loaded.
 func (t *transcript) forget() {
-	t.answer, t.spoke, t.plan, t.id = nil, false, "", ""
+	t.answer, t.spoke, t.plan, t.id, t.used, t.failure = nil, false, "", "", nil, ""
 }
 
 // brief is a text to be compared later: a long one is its digest, so that it is not kept.

@@ -15,13 +15,7 @@ import (
 // would lose the whole answer.
 type promptAnswer struct {
 	StopReason acp.StopReason `json:"stopReason"`
-	Usage      *struct {
-		InputTokens  domain.Said `json:"inputTokens"`
-		OutputTokens domain.Said `json:"outputTokens"`
-		CachedRead   domain.Said `json:"cachedReadTokens"`
-		CachedWrite  domain.Said `json:"cachedWriteTokens"`
-		Total        domain.Said `json:"totalTokens"`
-	} `json:"usage"`
+	Usage      *tokens        `json:"usage"`
 	// Gemini CLI tells its tokens only here.
 	Meta struct {
 		Quota struct {
@@ -33,9 +27,28 @@ type promptAnswer struct {
 	} `json:"_meta"`
 }
 
+// tokens are those that a turn, or an answer of the model, has used.
+type tokens struct {
+	InputTokens  domain.Said `json:"inputTokens"`
+	OutputTokens domain.Said `json:"outputTokens"`
+	CachedRead   domain.Said `json:"cachedReadTokens"`
+	CachedWrite  domain.Said `json:"cachedWriteTokens"`
+	Total        domain.Said `json:"totalTokens"`
+}
+
+// addTo counts them. where is their place in what the agent sends.
+func (u *tokens) addTo(t *domain.Tally, where string) {
+	t.Input(where+".inputTokens", u.InputTokens.Value)
+	t.Output(where+".outputTokens", u.OutputTokens.Value)
+	if u.cachedApart() {
+		t.Input(where+".cachedReadTokens", u.CachedRead.Value)
+		t.Input(where+".cachedWriteTokens", u.CachedWrite.Value)
+	}
+}
+
 // cachedApart says whether the tokens of a cache are none of the input tokens: then the total is theirs, too. Agents differ in it.
-func (a promptAnswer) cachedApart() bool {
-	sum, u := int64(0), a.Usage
+func (u *tokens) cachedApart() bool {
+	sum := int64(0)
 	for _, said := range []domain.Said{u.InputTokens, u.OutputTokens, u.CachedRead, u.CachedWrite} {
 		if n, problem := domain.ReadTokens(said.Value); problem == "" {
 			sum += n
@@ -78,6 +91,40 @@ func (c *conversation) costs(cost *domain.Said) {
 	}
 }
 
+// messageUsage are the tokens of one answer of the model, as some agents tell them with an empty part of a message; nil for any other
+// update.
+func messageUsage(params json.RawMessage) *tokens {
+	if !bytes.Contains(params, []byte(`"inputTokens"`)) {
+		return nil
+	}
+	var p struct {
+		Update struct {
+			SessionUpdate string `json:"sessionUpdate"`
+			Meta          struct {
+				Usage *tokens `json:"usage"`
+			} `json:"_meta"`
+		} `json:"update"`
+	}
+	if json.Unmarshal(params, &p) != nil || p.Update.SessionUpdate != "agent_message_chunk" {
+		return nil
+	}
+	return p.Update.Meta.Usage
+}
+
+// uses adds the tokens that an update tells of. Those of the history that comes with a session that is loaded were counted then.
+func (c *conversation) uses(params json.RawMessage) {
+	told := messageUsage(params)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if told == nil || c.replaying {
+		return
+	}
+	if c.transcript.used == nil {
+		c.transcript.used = &domain.Tally{}
+	}
+	told.addTo(c.transcript.used, "_meta.usage")
+}
+
 // usage is what the protocol reports; nil when it reports nothing. The cost is that of the whole session: of a resumed one counts
 // what is more than the agent said before the prompt, else than an earlier run of the session told.
 func (c *conversation) usage() *Usage {
@@ -85,21 +132,19 @@ func (c *conversation) usage() *Usage {
 	if quota != nil && quota.Input.Value == nil { // other agents have other names in it, beside their usage
 		quota = nil
 	}
-	if told == nil && quota == nil && cost == nil {
+	summed := c.transcript.used
+	if told == nil && quota == nil && cost == nil && summed == nil {
 		return nil
 	}
 	var t domain.Tally
 	switch {
 	case told != nil:
-		t.Input("usage.inputTokens", told.InputTokens.Value)
-		t.Output("usage.outputTokens", told.OutputTokens.Value)
-		if c.answer.cachedApart() {
-			t.Input("usage.cachedReadTokens", told.CachedRead.Value)
-			t.Input("usage.cachedWriteTokens", told.CachedWrite.Value)
-		}
+		told.addTo(&t, "usage")
 	case quota != nil:
 		t.Input("token_count.input_tokens", quota.Input.Value)
 		t.Output("token_count.output_tokens", quota.Output.Value)
+	case summed != nil:
+		t = *summed
 	}
 	if cost != nil {
 		t.Cost("cost.amount", costSince(c.before, cost.Value))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
@@ -96,6 +97,7 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d dialect)
 	}
 	result.Launched = true
 	out := newOutput(req, sink)
+	out.deadline = time.Now().Add(bounds.wait())
 	out.told(tools.note)
 	if err := sink.Process(p.group); err != nil {
 		p.end(c.options.Drain, out)
@@ -108,7 +110,7 @@ func (c *Command) launch(ctx context.Context, req Request, sink Sink, d dialect)
 		result.SessionID = session
 		result.SessionError = errors.Join(result.SessionError, sink.Session(session))
 	}))
-	end := p.supervise(ctx, bounds)
+	end := p.supervise(ctx, bounds, out.hopeless)
 	p.end(c.options.Drain, out)
 	state := c.reap(p, &result)
 	failure = d.conclude(ctx, &result, ended{req, sink, out, end, state, bounds})
@@ -161,8 +163,13 @@ func describeExit(state *os.ProcessState) string {
 	return fmt.Sprintf("the command exited with code %d and left no result", state.ExitCode())
 }
 
-// late is the failure of an attempt that was ended at its timeout, with what stood in its way as far as it told.
+// late is the failure of an attempt that was ended at its timeout, with what stood in its way as far as it told. One that awaited a
+// limit's end in vain was ended before, and met that limit.
 func late(what string, out *output, l limits) *Failure {
+	if limit := out.inVain(); limit != "" {
+		message := fmt.Sprintf("the agent awaited the end of a limit that comes after its timeout of %s, and was ended: %s", l.wait(), limit)
+		return &Failure{Code: domain.RunErrorCodeRateLimited, Words: limit, Message: withTail(message, out)}
+	}
 	message := fmt.Sprintf("%s within its timeout of %s and was ended: raise the executor's timeout if the work takes longer", what, l.wait())
 	words := out.errorText()
 	if notice := out.lastNotice(); notice != "" {

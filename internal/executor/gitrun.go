@@ -55,7 +55,7 @@ func (c *launcher) capture(ctx context.Context, l launch, limit time.Duration, m
 	}
 	stdout, errors := &bounded{most: most}, newOutput(Request{}, &listener{})
 	p.communicate("", errors, func(r io.Reader) { _, _ = io.Copy(stdout, r) }) // the end, or the reader was told to give up
-	end := p.supervise(ctx, limits{limit, gitGrace})
+	end := p.supervise(ctx, limits{limit, gitGrace}, nil)
 	p.end(c.options.Drain, errors)
 	var result Result
 	state := c.reap(p, &result)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/pause"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -47,7 +48,7 @@ func NewHTTP(allow Addresses) *HTTP {
 		ForceAttemptHTTP2:      true,
 		Proxy:                  nil, // a proxy would dial addresses that nobody checks
 	}
-	return &HTTP{allow: allow, now: time.Now, pause: pause, client: &http.Client{
+	return &HTTP{allow: allow, now: time.Now, pause: func(ctx context.Context, d time.Duration) { pause.For(ctx, d) }, client: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
-	"time"
 )
 
 // post sends the request, on the first of several connections that can be made.
@@ -30,16 +29,6 @@ func (h *HTTP) post(ctx context.Context, c *httpCall, body []byte) (*http.Respon
 // lasting reports whether a connection will not be made the next second either.
 func lasting(err error) bool {
 	return errors.As(err, new(*refusedAddress)) || errors.As(err, new(*tls.CertificateVerificationError))
-}
-
-// pause waits for d, or less when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // send makes one connection and sends the request on it. The session is recorded when the request was written, hence

@@ -8,9 +8,11 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/retry"
 )
 
 // Bounds of what is kept of a run's output. What is beyond them is still read, so that the agent never blocks.
@@ -38,6 +40,10 @@ type output struct {
 
 	hear func(line string) string // the notice in a line of standard error, "" for none; nil: there are none
 
+	deadline time.Time     // of the attempt
+	hopeless chan struct{} // closed when the agent awaits the end of a limit that comes after it
+	awaited  string        // the notice that told so
+
 	last     []byte // the last line of stdout that is not blank, when it may be a result
 	lastLong bool   // it is one but longer than maxResultLine
 }
@@ -61,7 +67,7 @@ func newOutput(req Request, sink Sink) *output {
 	if log == nil {
 		log = newLogBudget(req)
 	}
-	return &output{sink: sink, mask: req.mask, log: log}
+	return &output{sink: sink, mask: req.mask, log: log, hopeless: make(chan struct{})}
 }
 
 // take counts a line. keep says that it is kept, mark that it is the first that is not.
@@ -132,9 +138,27 @@ func (o *output) noticed(text string) {
 
 // note is noticed for a masked text, when the output is locked.
 func (o *output) note(text string) {
-	if text != "" {
-		o.notice = text
+	if text == "" {
+		return
 	}
+	o.notice = text
+	if o.awaited == "" && outlasts(time.Now(), o.deadline, text) {
+		o.awaited = text
+		close(o.hopeless)
+	}
+}
+
+// outlasts says whether a notice tells of a limit that ends after the deadline: to await it is in vain.
+func outlasts(now, deadline time.Time, notice string) bool {
+	end, known := retry.ResetAt(now, notice, time.Local)
+	return known && !deadline.IsZero() && end.After(deadline)
+}
+
+// inVain is what tells that the agent awaited a limit's end that comes too late; "" when nothing does.
+func (o *output) inVain() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.awaited
 }
 
 func (o *output) lastNotice() string {

@@ -40,7 +40,7 @@ func (r Registry) Probe(ctx context.Context, req Request, ask bool) []domain.Che
 	case domain.ExecutorCommand:
 		p.program(ctx, req.Spec.Command.Argv, req.Spec.Command.WorkingDirectory)
 	case domain.ExecutorACP:
-		if argv, failure := commandLineOf(req.Spec.ACP); failure != nil {
+		if _, argv, failure := commandLineOf(req.Spec.ACP); failure != nil {
 			p.fail("preset", failure.Message, "use one of these")
 		} else {
 			p.program(ctx, argv, req.Spec.ACP.WorkingDirectory)

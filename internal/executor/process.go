@@ -104,9 +104,9 @@ func (l limits) wait() time.Duration {
 	return l.timeout
 }
 
-// supervise waits for the leader's end and forces it when the time is up or the context ends: TERM to the whole group,
-// the grace, KILL.
-func (p *process) supervise(ctx context.Context, l limits) ending {
+// supervise waits for the leader's end and forces it when the time is up, or cannot suffice any more (hopeless is closed; nil: it
+// always may), or the context ends: TERM to the whole group, the grace, KILL.
+func (p *process) supervise(ctx context.Context, l limits, hopeless <-chan struct{}) ending {
 	timeout := time.NewTimer(l.wait())
 	defer timeout.Stop()
 	end := ending{}
@@ -115,6 +115,8 @@ func (p *process) supervise(ctx context.Context, l limits) ending {
 		return end
 	case <-ctx.Done():
 		end = ending{forced: true, stopped: true}
+	case <-hopeless:
+		end = ending{forced: true, timedOut: true}
 	case <-timeout.C:
 		end = ending{forced: true, timedOut: true}
 	}

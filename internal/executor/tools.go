@@ -108,8 +108,8 @@ func withTools(given []string, program string, args []string) []string {
 }
 
 // acpServers are the servers as an ACP agent is told of them, with the values of their variables. An address is left out where the
-// agent does not say that it can.
-func (h handing) acpServers(req Request, hello acp.InitializeResponse) []acp.McpServer {
+// agent does not say that it can; note says so, "" when none is.
+func (h handing) acpServers(req Request, hello acp.InitializeResponse) (list []acp.McpServer, note string) {
 	value := func(name string) string {
 		for _, v := range slices.Backward(req.Environment) {
 			if v.Name == name {
@@ -118,7 +118,8 @@ func (h handing) acpServers(req Request, hello acp.InitializeResponse) []acp.Mcp
 		}
 		return ""
 	}
-	list := []acp.McpServer{}
+	list = []acp.McpServer{}
+	var leftOut []string
 	for _, s := range h.servers {
 		if s.URL == "" {
 			server := &acp.McpServerStdio{Name: s.Name, Command: s.Command[0], Args: append([]string{}, s.Command[1:]...), Env: []acp.EnvVariable{}}
@@ -129,6 +130,7 @@ func (h handing) acpServers(req Request, hello acp.InitializeResponse) []acp.Mcp
 			continue
 		}
 		if !hello.AgentCapabilities.McpCapabilities.Http {
+			leftOut = append(leftOut, s.Name)
 			continue
 		}
 		server := &acp.McpServerHttpInline{Type: "http", Name: s.Name, Url: s.URL, Headers: []acp.HttpHeader{}}
@@ -137,7 +139,11 @@ func (h handing) acpServers(req Request, hello acp.InitializeResponse) []acp.Mcp
 		}
 		list = append(list, acp.McpServer{Http: server})
 	}
-	return list
+	if leftOut != nil {
+		note = "the agent's model does not get the tools of " + strings.Join(leftOut, ", ") + ", because the agent does not say that it can call servers of tools over HTTP " +
+			"(mcpCapabilities.http): give it a program instead (command of mcpServers), or an agent that can"
+	}
+	return list, note
 }
 
 // ownTool says whether a permission is asked for one of rouse's own tools, as agents name them. They act with the run's token, by the

@@ -103,13 +103,18 @@ func TestAnACPAgentIsToldOfServersOfTools(t *testing.T) {
 			`{"headers":[{"name":"Authorization","value":"k"}],"name":"docs","type":"http","url":"https://docs.example.com/mcp"}]`,
 	} {
 		hello.AgentCapabilities.McpCapabilities.Http = http
-		got, err := json.Marshal(h.acpServers(req, hello))
+		servers, note := h.acpServers(req, hello)
+		if told := strings.Contains(note, "does not get the tools of docs, because"); told == http || http && note != "" {
+			t.Errorf("with http %t the log says %q", http, note)
+		}
+		got, err := json.Marshal(servers)
 		if err := errors.Join(err, equalJSON(got, want)); err != nil {
 			t.Error(err)
 		}
 	}
-	if got, err := json.Marshal(handing{}.acpServers(req, hello)); err != nil || string(got) != "[]" {
-		t.Errorf("no servers: %s, %v", got, err)
+	servers, note := handing{}.acpServers(req, hello)
+	if got, err := json.Marshal(servers); err != nil || string(got) != "[]" || note != "" {
+		t.Errorf("no servers: %s, %v, %q", got, err, note)
 	}
 }
 

@@ -218,7 +218,7 @@ func (w *workingCopy) runSetup(ctx context.Context) *Failure {
 	p.communicate("", out, func(r io.Reader) { out.copyLines(domain.LogStreamSystem, r) })
 	end := ending{forced: true, stopped: true}
 	if err == nil {
-		end = p.supervise(ctx, w.limits())
+		end = p.supervise(ctx, w.limits(), nil)
 	}
 	p.end(w.c.options.Drain, out)
 	var result Result

@@ -236,6 +236,23 @@ func selfWake(ctx context.Context, r *run, given arguments) (any, error) {
 	return done{Done: true, ID: out.WakeupRequest.ID, Said: "You are woken again soon after this run, with that reason."}, nil
 }
 
+func addLink(ctx context.Context, r *run, given arguments) (any, error) {
+	input := map[string]any{"url": given.text("url")}
+	for _, name := range []string{"kind", "title"} {
+		if value := given.text(name); value != "" {
+			input[name] = value
+		}
+	}
+	var out struct{ Link *record }
+	const mutation = `mutation Link($input: AddLinkInput!) {
+  payload: addLink(input: $input) { link { id } userErrors { code message field } }
+}`
+	if err := r.change(ctx, mutation, input, &out); err != nil {
+		return nil, err
+	}
+	return done{Done: true, ID: out.Link.ID, Said: "The link shows on your run and on its task, if it has one."}, nil
+}
+
 func reportProgress(ctx context.Context, r *run, given arguments) (any, error) {
 	step := map[string]any{"message": given.text("message")}
 	if percent, is := given["percent"]; is {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/secret"
+
+	"rouse.dev/rouse/internal/pause"
 )
 
 // API is the GraphQL API of one server, called with the token of a run.
@@ -66,21 +68,9 @@ func (a *API) call(ctx context.Context, query string, variables map[string]any, 
 		if err == nil {
 			return json.Unmarshal(data, out)
 		}
-		if !errors.Is(err, errNoAnswer) || try == len(a.pauses) || !pause(ctx, a.pauses[try]) {
+		if !errors.Is(err, errNoAnswer) || try == len(a.pauses) || !pause.For(ctx, a.pauses[try]) {
 			return err
 		}
-	}
-}
-
-// pause waits, and says whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -96,6 +96,16 @@ var tools = []tool{
 		do: selfWake,
 	},
 	{
+		name: "add_link", title: "Show a link",
+		description: "Show people something that you made elsewhere, such as a pull request. It stands on your run and your task, and wakes nobody. The same url again changes its link.",
+		arguments: []argument{
+			{name: "url", kind: text, required: true, description: "The http or https address, without user and password."},
+			{name: "kind", kind: text, description: "What it is; OTHER when it is left out.", values: []string{"PULL_REQUEST", "PREVIEW", "OTHER"}},
+			{name: "title", kind: text, description: "What people read, one line of at most 200 characters; the address when it is left out."},
+		},
+		do: addLink,
+	},
+	{
 		name: "report_progress", title: "Tell how far you are",
 		description: "Tell people who watch the run how far you are. It changes nothing and wakes nobody.",
 		arguments: []argument{

@@ -10,7 +10,7 @@ func TestArgumentsOfAgentsOfTheProtocol(t *testing.T) {
 	for name, want := range map[string]string{
 		"amp": "amp-acp --x", "auggie": "auggie --acp --x", "claude-agent-acp": "claude-agent-acp --x", "codex-acp": "codex-acp --x", "copilot": "copilot --acp --stdio --x",
 		"cursor": "cursor-agent acp --x", "droid": "droid exec --output-format acp --x", "gemini": "gemini --acp --x", "goose": "goose acp --x", "kilocode": "kilo acp --x",
-		"kiro": "kiro-cli acp --x", "opencode": "opencode acp --x", "qwen": "qwen --acp --x",
+		"kiro": "kiro-cli acp --x", "opencode": "opencode acp --print-logs --log-level ERROR --x", "qwen": "qwen --acp --x",
 	} {
 		a, known := FindACP(name)
 		if !known {

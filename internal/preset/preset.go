@@ -25,7 +25,7 @@ type Preset struct {
 	LoginStatus   []string          // arguments that make it tell, at no cost, whether it is logged in; none: it has no such command
 	LoginExit     int               // the exit code with which it says that it is not; 0: none
 	unknown       *regexp.Regexp    // what it says of a session that it does not know
-	notice        *regexp.Regexp    // what it writes to standard error when it tries again by itself; the group is what stands in its way
+	notice        notice            // what it writes to standard error when it tries again by itself
 	reader        func(state) Reader
 }
 
@@ -53,13 +53,13 @@ var presets = []Preset{
 		args:   []string{"--output-format", "stream-json"},
 		resume: []string{"--resume"}, unknown: regexp.MustCompile(`(?i)error resuming session|invalid session identifier|no previous sessions? found`),
 		Environment: map[string]string{"GEMINI_CLI_TRUST_WORKSPACE": "true"}, // else it refuses to run where nobody can be asked
-		notice:      regexp.MustCompile(`^(Attempt [0-9]+ failed .+)`),
+		notice:      geminiNotice,
 		LoginExit:   41, Version: []string{"--version"}, reader: func(s state) Reader { return &gemini{state: s} },
 	},
 	{
 		Name: "opencode", Program: "opencode", Documentation: "https://opencode.ai/docs/cli/",
 		args:   []string{"run", "--format", "json", "--print-logs", "--log-level", "ERROR"}, // without them it says nothing while it waits for a limit
-		notice: regexp.MustCompile(`^timestamp=\S+ level=ERROR .*\bsmall=false .*\berror\.error="((?:[^"\\]|\\.)*)"`),
+		notice: opencodeNotice,
 		resume: []string{"--session"}, unknown: regexp.MustCompile(`(?i)session not found|notfounderror.{0,40}session|unknown session`), Version: []string{"--version"}, reader: func(s state) Reader { return &opencode{state: s} },
 	},
 }
@@ -108,13 +108,7 @@ func (p Preset) SessionUnknown(words string) bool {
 
 // Notice is what a line of standard error tells of a request that the program makes again by itself; "" for any other line.
 func (p Preset) Notice(line string) string {
-	if p.notice == nil {
-		return ""
-	}
-	if m := p.notice.FindStringSubmatch(line); m != nil {
-		return m[1]
-	}
-	return ""
+	return p.notice.in(line)
 }
 
 // NewReader reads the output of one launch. What its lines show in part is masked before it is cut.

@@ -13,7 +13,7 @@ var actionForms = []struct {
 	name          domain.ActionType
 	form, meaning string
 }{
-	{domain.ActionComment, `{"type":"comment","body":"…"}`, "comment on your task"},
+	{domain.ActionComment, `{"type":"comment","body":"…","mentions":["<agent id>"]}`, "comment on your task; mentions, which may be left out, wakes those agents"},
 	{domain.ActionMoveTask, `{"type":"move_task","state":"IN_REVIEW","note":"…"}`, "move your task to TODO, IN_PROGRESS, IN_REVIEW, BLOCKED, DONE or CANCELLED"},
 	{domain.ActionCompleteTask, `{"type":"complete_task"}`, "finish your task; it goes to review if it needs an approval"},
 	{domain.ActionCreateSubtask, `{"type":"create_subtask","title":"…","description":"…","assignee":"<agent id>","blocked_by":["<task id>"],"requires_approval":false}`,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/pause"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/worker"
 	"rouse.dev/rouse/internal/xid"
@@ -94,7 +95,7 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // take is Run without an eye on the token.
 func (w *Worker) take(ctx context.Context) error {
-	pause, away, accepted := firstPause, false, false
+	wait, away, accepted := firstPause, false, false
 	for ctx.Err() == nil {
 		if w.pool.Free() == 0 {
 			select {
@@ -119,14 +120,14 @@ func (w *Worker) take(ctx context.Context) error {
 				w.log.Warn("the server gives no runs; it is asked again", "error", err)
 			}
 			away = true
-			wait(ctx, pause)
-			pause = min(2*pause, longPause)
+			pause.For(ctx, wait)
+			wait = min(2*wait, longPause)
 			continue
 		case away:
 			w.log.Info("the server answers again")
 		}
 		first := !accepted
-		pause, away, accepted = firstPause, false, true
+		wait, away, accepted = firstPause, false, true
 		if first && w.ready != nil {
 			w.ready()
 		}
@@ -134,7 +135,7 @@ func (w *Worker) take(ctx context.Context) error {
 			w.log.Info("run taken", "run_id", got.claimed.RunID, "attempt", got.claimed.Number, "agent_id", got.claimed.AgentID)
 			w.pool.Process(ctx, got.claimed)
 		} else if !first && time.Since(asked) < time.Second { // it did not wait: it is about to end
-			wait(ctx, firstPause)
+			pause.For(ctx, firstPause)
 		}
 	}
 	return nil
@@ -143,15 +144,6 @@ func (w *Worker) take(ctx context.Context) error {
 // Drain waits for live runs; when ctx ends, their agents are ended and the runs given back. The worker is over then.
 func (w *Worker) Drain(ctx context.Context) error {
 	return errors.Join(w.pool.Drain(ctx), w.store.journal.close())
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 func isFenced(err error) bool { return errors.Is(err, store.ErrFenced) }

@@ -18,7 +18,7 @@ var refusals = []struct {
 	{domain.RunErrorCodeAuth, regexp.MustCompile(`(?i)invalid (?:x-)?api[ -]key\b|invalid_api_key|incorrect api key|api[ _]key[ _](?:not valid|invalid|is missing|expired)|\bnot logged in\b|please run /login|please (?:log|sign) in again` +
 		`|failed to authenticate|\bauthentication_(?:failed|error)\b|\bauthentication ?error\b|\bauthentication required\b|invalid (?:authentication credentials|bearer token)|oauth token (?:has )?(?:been )?(?:revoked|expired)` +
 		`|unexpected status 401\b|\b401 unauthorized\b|\bunauthenticated\b|missing environment variable: .{1,60}(?:key|token)|(?:set|select|specify|choose) (?:an|the) auth(?:entication)? method|invalid auth method|must specify the .{1,40} environment variable` +
-		`|access token could not be refreshed|refresh token (?:was|has)|loadapikeyerror|no (?:api|auth).{0,20} (?:credentials|key) (?:found|configured)|api key was reported as leaked|token refresh failed: 401`)},
+		`|\bauthentication failed with provider\b|access token could not be refreshed|refresh token (?:was|has)|loadapikeyerror|no (?:api|auth).{0,20} (?:credentials|key) (?:found|configured)|api key was reported as leaked|token refresh failed: 401`)},
 }
 
 // Refusal is the class of an error in which a provider refuses the agent's account: AUTH when it is not logged in or its key is bad,

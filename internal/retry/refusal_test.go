@@ -33,6 +33,7 @@ func TestWhatAProgramSaysOfItsAccount(t *testing.T) {
 		{"opencode", "AI_LoadAPIKeyError: Anthropic API key is missing.", auth},
 		{"aider", "litellm.AuthenticationError: AnthropicException - invalid x-api-key", auth},
 		{"the protocol", "Authentication required", auth},
+		{"Copilot CLI 1.0.102", "Authentication failed with provider at http://127.0.0.1:38979/v1 (HTTP 401).", auth},
 		{"OpenRouter", "402 Payment Required: insufficient credits", billing},
 
 		{"a limit of Codex", "You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit https://chatgpt.com/settings/usage to purchase more credits or try again at Dec 5th, 2026 8:06 AM.", none},

@@ -160,8 +160,7 @@ func (t *tx) act(ctx context.Context, f *followUp, a domain.Action, n int) (xid.
 	}
 	switch a.Type {
 	case domain.ActionComment:
-		id, _, err := t.comment(ctx, r, newComment{author: f.cause.author(), body: a.Body, causationID: f.cause.causationID}, f.cause)
-		return id, err
+		return t.commentByAction(ctx, f, r, a)
 	case domain.ActionMoveTask:
 		_, err := t.move(ctx, f.tasks, r, move{to: a.State, note: a.Note, cause: f.cause})
 		return r.id, err
@@ -175,6 +174,19 @@ func (t *tx) act(ctx context.Context, f *followUp, a domain.Action, n int) (xid.
 		return id, err
 	}
 	return "", fmt.Errorf("no way to carry out %s", a.Type)
+}
+
+// commentByAction comments on the run's task, and wakes whom the comment mentions.
+func (t *tx) commentByAction(ctx context.Context, f *followUp, r *taskRow, a domain.Action) (xid.ID, error) {
+	var mentions []xid.ID
+	for _, id := range a.Mentions {
+		mentions = append(mentions, xid.ID(id))
+	}
+	if err := t.checkAgents(ctx, f.run.workspaceID, "mentions", mentions); err != nil {
+		return "", err
+	}
+	id, _, err := t.comment(ctx, r, newComment{author: f.cause.author(), body: a.Body, mentions: mentions, causationID: f.cause.causationID}, f.cause)
+	return id, err
 }
 
 // subtask makes a child of the run's task. Its blockers are tasks by their ids, or by the place of the action that makes

@@ -20,6 +20,8 @@ type actData struct {
 	ID     xid.ID            `json:"id,omitempty"`
 	State  domain.TaskState  `json:"state,omitempty"`
 	Key    string            `json:"key"`
+
+	Mentions []string `json:"mentions,omitempty"`
 }
 
 // actingRun locks the run whose token the caller has, so that what the agent does by a call comes before the run's end, or is refused
@@ -46,7 +48,7 @@ func (t *tx) noteAct(ctx context.Context, run *runRow, a domain.Action, id xid.I
 	if run == nil {
 		return nil
 	}
-	return t.runEvent(ctx, *run, domain.RunEventKindActed, run.attempt, actData{a.Type, id, a.MovesTo(), a.Key()})
+	return t.runEvent(ctx, *run, domain.RunEventKindActed, run.attempt, actData{a.Type, id, a.MovesTo(), a.Key(), a.Mentions})
 }
 
 // actsOf are what a run's agent did by calls, in their order, over all attempts.
@@ -59,7 +61,7 @@ func (t *tx) actsOf(ctx context.Context, runID xid.ID) ([]domain.Act, error) {
 		}
 		var d actData
 		err := json.Unmarshal(text, &d)
-		return domain.Act{Key: d.Key, ID: string(d.ID), State: d.State}, err
+		return domain.Act{Key: d.Key, ID: string(d.ID), State: d.State, Mentions: d.Mentions}, err
 	}, query, runID)
 	return acts, pgtx.Wrap("read what the run's agent did by calls", err)
 }

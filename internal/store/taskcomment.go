@@ -87,7 +87,7 @@ func (t *tx) commentOnTask(ctx context.Context, in CommentOnTask) (id xid.ID, he
 	if err != nil {
 		return "", heard, err
 	}
-	return id, heard, t.noteAct(ctx, run, domain.Action{Type: domain.ActionComment, Body: in.Body}, id)
+	return id, heard, t.noteAct(ctx, run, domain.Action{Type: domain.ActionComment, Body: in.Body, Mentions: texts(in.Mentions)}, id)
 }
 
 // authorOf is who a comment is by.
@@ -214,6 +214,9 @@ ORDER BY q.requested_at, q.id`
 
 // checkAgents refuses agents that are not in the workspace or were deleted.
 func (t *tx) checkAgents(ctx context.Context, workspaceID xid.ID, field string, list []xid.ID) error {
+	if len(list) == 0 {
+		return nil
+	}
 	found, err := pgtx.Collect(ctx, t, pgtx.ScanOne[xid.ID], `SELECT id FROM agents WHERE id = ANY($1) AND workspace_id = $2 AND deleted_at IS NULL`, pgtx.IDs(list), workspaceID)
 	if err != nil {
 		return fmt.Errorf("look for agents: %w", err)

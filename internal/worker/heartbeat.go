@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/store"
+
+	"rouse.dev/rouse/internal/pause"
 )
 
 // heartbeat renews the leases of all live attempts in one statement, four times in a lease. It stops the attempts whose
@@ -87,7 +89,7 @@ func (p *Pool) watchCancel(a *attempt) (stop func()) {
 			if asked, err := p.options.Store.CancelRequested(ctx, a.RunID); err == nil && asked {
 				a.stop(stopCancel())
 			}
-			pause(ctx, lookPause)
+			pause.For(ctx, lookPause)
 		}
 	}()
 	return func() { cancel(); <-done }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/postgres"
+
+	"rouse.dev/rouse/internal/pause"
 )
 
 const (
@@ -25,16 +27,6 @@ func persist(ctx context.Context, write func(context.Context) error) error {
 		if err == nil || !postgres.MayPass(err) || ctx.Err() != nil {
 			return err
 		}
-		pause(ctx, wait)
-	}
-}
-
-// pause waits for d, or less when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+		pause.For(ctx, wait)
 	}
 }

@@ -1,7 +1,7 @@
 // An agent of the tests, on the protocol's npm library. It keeps its sessions in files of its working directory, so that
 // another process of it can load them, and does what the lines of the prompt say.
 import * as acp from "@agentclientprotocol/sdk";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { randomUUID } from "node:crypto";
 import { Readable, Writable } from "node:stream";
@@ -56,6 +56,11 @@ const verbs = {
   },
   noise: (_client, _id, text) => console.log(text),
   child: (client, id) => say(client, id, `pids ${process.pid} ${execFileSync("/bin/sh", ["-c", "sleep 1000 >/dev/null 2>&1 & echo $!"]).toString()}`),
+  hold: () => {
+    spawn("sleep", ["1000"], { detached: true, stdio: ["ignore", "inherit", "ignore"] }).unref();
+    process.kill(process.pid, "SIGKILL");
+  },
+  mode: (client, id) => say(client, id, `mode ${sessions.get(id).mode}\n`),
   exit: (_client, _id, code) => process.exit(Number(code)),
   fail: (_client, _id, text) => {
     throw acp.RequestError.internalError({ details: text }, text);
@@ -73,6 +78,9 @@ const verbs = {
   stop: (_client, _id, reason) => ({ stopReason: reason }),
 };
 
+// With the argument "decides", sessions begin in a mode in which the agent asks nobody.
+const modes = process.argv[2] === "decides" ? { currentModeId: "auto", availableModes: ["auto", "default"].map((id) => ({ id, name: id })) } : undefined;
+
 acp
   .agent({ name: "test-agent" })
   .onRequest(request.initialize, () => ({
@@ -83,18 +91,22 @@ acp
   }))
   .onRequest(request.session.new, ({ params }) => {
     const sessionId = randomUUID();
-    sessions.set(sessionId, { file: `${params.cwd}/${sessionId}.session`, cwd: params.cwd });
-    return { sessionId };
+    sessions.set(sessionId, { file: `${params.cwd}/${sessionId}.session`, cwd: params.cwd, mode: modes?.currentModeId });
+    return { sessionId, modes };
   })
   .onRequest(request.session.load, async ({ params, client }) => {
     const file = `${params.cwd}/${params.sessionId}.session`;
     if (!existsSync(file)) throw acp.RequestError.resourceNotFound(params.sessionId);
-    sessions.set(params.sessionId, { file, cwd: params.cwd });
+    sessions.set(params.sessionId, { file, cwd: params.cwd, mode: modes?.currentModeId });
     for (const text of readFileSync(file, "utf8").trim().split("\n")) {
       const content = { type: "text", text };
       await client.notify(ask.session.update, { sessionId: params.sessionId, update: { sessionUpdate: "user_message_chunk", content } });
       await say(client, params.sessionId, "replayed\n");
     }
+    return { modes };
+  })
+  .onRequest(request.session.setMode, ({ params }) => {
+    sessions.get(params.sessionId).mode = params.modeId;
     return {};
   })
   .onRequest(request.session.resume, ({ params }) => {
