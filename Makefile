@@ -107,6 +107,12 @@ test-alerts: ## the alert rules and the dashboard in a real Prometheus that scra
 	@tools/ensure-postgres.sh test
 	$(GO) test -count=1 -tags prometheus -timeout 10m -v -run '^TestPrometheus' ./internal/server
 
+.PHONY: test-clients
+test-clients: ## the examples of docs/api.md with the real clients from npm, against a started program
+	@tools/ensure-postgres.sh test
+	cd cmd/rouse/testdata/clients && npm ci --no-audit --no-fund --ignore-scripts --loglevel error
+	$(GO) test -count=1 -tags clients -timeout 10m -v -run '^TestTheAPIsExamples' ./cmd/rouse
+
 .PHONY: test-copies
 test-copies: ## 40 runs of 5 agents on one git repository at once, with SIGKILLs, resumed and swept: nothing lost, nothing overwritten
 	ROUSE_COPIES_FULL=1 $(GO) test -count=1 -timeout 20m -v -run '^TestChaosOfWorkingCopies$$' ./internal/executor
