@@ -20833,6 +20833,9 @@ type RoutineTriggerMutation struct {
 	replay_window_ms           *int64
 	addreplay_window_ms        *int64
 	require_timestamp          *bool
+	preset                     *domain.WebhookPreset
+	conditions                 *[]domain.WebhookCondition
+	appendconditions           []domain.WebhookCondition
 	deleted_at                 *time.Time
 	clearedFields              map[string]struct{}
 	workspace                  *xid.ID
@@ -21900,6 +21903,106 @@ func (m *RoutineTriggerMutation) ResetRequireTimestamp() {
 	m.require_timestamp = nil
 }
 
+// SetPreset sets the "preset" field.
+func (m *RoutineTriggerMutation) SetPreset(dp domain.WebhookPreset) {
+	m.preset = &dp
+}
+
+// Preset returns the value of the "preset" field in the mutation.
+func (m *RoutineTriggerMutation) Preset() (r domain.WebhookPreset, exists bool) {
+	v := m.preset
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPreset returns the old "preset" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldPreset(ctx context.Context) (v *domain.WebhookPreset, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPreset is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPreset requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPreset: %w", err)
+	}
+	return oldValue.Preset, nil
+}
+
+// ClearPreset clears the value of the "preset" field.
+func (m *RoutineTriggerMutation) ClearPreset() {
+	m.preset = nil
+	m.clearedFields[routinetrigger.FieldPreset] = struct{}{}
+}
+
+// PresetCleared returns if the "preset" field was cleared in this mutation.
+func (m *RoutineTriggerMutation) PresetCleared() bool {
+	_, ok := m.clearedFields[routinetrigger.FieldPreset]
+	return ok
+}
+
+// ResetPreset resets all changes to the "preset" field.
+func (m *RoutineTriggerMutation) ResetPreset() {
+	m.preset = nil
+	delete(m.clearedFields, routinetrigger.FieldPreset)
+}
+
+// SetConditions sets the "conditions" field.
+func (m *RoutineTriggerMutation) SetConditions(dc []domain.WebhookCondition) {
+	m.conditions = &dc
+	m.appendconditions = nil
+}
+
+// Conditions returns the value of the "conditions" field in the mutation.
+func (m *RoutineTriggerMutation) Conditions() (r []domain.WebhookCondition, exists bool) {
+	v := m.conditions
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldConditions returns the old "conditions" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldConditions(ctx context.Context) (v []domain.WebhookCondition, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldConditions is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldConditions requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldConditions: %w", err)
+	}
+	return oldValue.Conditions, nil
+}
+
+// AppendConditions adds dc to the "conditions" field.
+func (m *RoutineTriggerMutation) AppendConditions(dc []domain.WebhookCondition) {
+	m.appendconditions = append(m.appendconditions, dc...)
+}
+
+// AppendedConditions returns the list of values that were appended to the "conditions" field in this mutation.
+func (m *RoutineTriggerMutation) AppendedConditions() ([]domain.WebhookCondition, bool) {
+	if len(m.appendconditions) == 0 {
+		return nil, false
+	}
+	return m.appendconditions, true
+}
+
+// ResetConditions resets all changes to the "conditions" field.
+func (m *RoutineTriggerMutation) ResetConditions() {
+	m.conditions = nil
+	m.appendconditions = nil
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (m *RoutineTriggerMutation) SetDeletedAt(t time.Time) {
 	m.deleted_at = &t
@@ -22037,7 +22140,7 @@ func (m *RoutineTriggerMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RoutineTriggerMutation) Fields() []string {
-	fields := make([]string, 0, 22)
+	fields := make([]string, 0, 24)
 	if m.created_at != nil {
 		fields = append(fields, routinetrigger.FieldCreatedAt)
 	}
@@ -22101,6 +22204,12 @@ func (m *RoutineTriggerMutation) Fields() []string {
 	if m.require_timestamp != nil {
 		fields = append(fields, routinetrigger.FieldRequireTimestamp)
 	}
+	if m.preset != nil {
+		fields = append(fields, routinetrigger.FieldPreset)
+	}
+	if m.conditions != nil {
+		fields = append(fields, routinetrigger.FieldConditions)
+	}
 	if m.deleted_at != nil {
 		fields = append(fields, routinetrigger.FieldDeletedAt)
 	}
@@ -22154,6 +22263,10 @@ func (m *RoutineTriggerMutation) Field(name string) (ent.Value, bool) {
 		return m.ReplayWindowMs()
 	case routinetrigger.FieldRequireTimestamp:
 		return m.RequireTimestamp()
+	case routinetrigger.FieldPreset:
+		return m.Preset()
+	case routinetrigger.FieldConditions:
+		return m.Conditions()
 	case routinetrigger.FieldDeletedAt:
 		return m.DeletedAt()
 	}
@@ -22207,6 +22320,10 @@ func (m *RoutineTriggerMutation) OldField(ctx context.Context, name string) (ent
 		return m.OldReplayWindowMs(ctx)
 	case routinetrigger.FieldRequireTimestamp:
 		return m.OldRequireTimestamp(ctx)
+	case routinetrigger.FieldPreset:
+		return m.OldPreset(ctx)
+	case routinetrigger.FieldConditions:
+		return m.OldConditions(ctx)
 	case routinetrigger.FieldDeletedAt:
 		return m.OldDeletedAt(ctx)
 	}
@@ -22365,6 +22482,20 @@ func (m *RoutineTriggerMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetRequireTimestamp(v)
 		return nil
+	case routinetrigger.FieldPreset:
+		v, ok := value.(domain.WebhookPreset)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPreset(v)
+		return nil
+	case routinetrigger.FieldConditions:
+		v, ok := value.([]domain.WebhookCondition)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetConditions(v)
+		return nil
 	case routinetrigger.FieldDeletedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -22465,6 +22596,9 @@ func (m *RoutineTriggerMutation) ClearedFields() []string {
 	if m.FieldCleared(routinetrigger.FieldPreviousSecretExpiresAt) {
 		fields = append(fields, routinetrigger.FieldPreviousSecretExpiresAt)
 	}
+	if m.FieldCleared(routinetrigger.FieldPreset) {
+		fields = append(fields, routinetrigger.FieldPreset)
+	}
 	if m.FieldCleared(routinetrigger.FieldDeletedAt) {
 		fields = append(fields, routinetrigger.FieldDeletedAt)
 	}
@@ -22517,6 +22651,9 @@ func (m *RoutineTriggerMutation) ClearField(name string) error {
 		return nil
 	case routinetrigger.FieldPreviousSecretExpiresAt:
 		m.ClearPreviousSecretExpiresAt()
+		return nil
+	case routinetrigger.FieldPreset:
+		m.ClearPreset()
 		return nil
 	case routinetrigger.FieldDeletedAt:
 		m.ClearDeletedAt()
@@ -22591,6 +22728,12 @@ func (m *RoutineTriggerMutation) ResetField(name string) error {
 		return nil
 	case routinetrigger.FieldRequireTimestamp:
 		m.ResetRequireTimestamp()
+		return nil
+	case routinetrigger.FieldPreset:
+		m.ResetPreset()
+		return nil
+	case routinetrigger.FieldConditions:
+		m.ResetConditions()
 		return nil
 	case routinetrigger.FieldDeletedAt:
 		m.ResetDeletedAt()
@@ -37917,6 +38060,7 @@ type WebhookDeliveryMutation struct {
 	outcome            *string
 	detail             *string
 	delivery_key       *string
+	event              *string
 	clearedFields      map[string]struct{}
 	workspace          *xid.ID
 	clearedworkspace   bool
@@ -38367,6 +38511,42 @@ func (m *WebhookDeliveryMutation) ResetDeliveryKey() {
 	delete(m.clearedFields, webhookdelivery.FieldDeliveryKey)
 }
 
+// SetEvent sets the "event" field.
+func (m *WebhookDeliveryMutation) SetEvent(s string) {
+	m.event = &s
+}
+
+// Event returns the value of the "event" field in the mutation.
+func (m *WebhookDeliveryMutation) Event() (r string, exists bool) {
+	v := m.event
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEvent returns the old "event" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldEvent(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEvent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEvent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEvent: %w", err)
+	}
+	return oldValue.Event, nil
+}
+
+// ResetEvent resets all changes to the "event" field.
+func (m *WebhookDeliveryMutation) ResetEvent() {
+	m.event = nil
+}
+
 // ClearWorkspace clears the "workspace" edge to the Workspace entity.
 func (m *WebhookDeliveryMutation) ClearWorkspace() {
 	m.clearedworkspace = true
@@ -38482,7 +38662,7 @@ func (m *WebhookDeliveryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WebhookDeliveryMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 9)
 	if m.created_at != nil {
 		fields = append(fields, webhookdelivery.FieldCreatedAt)
 	}
@@ -38506,6 +38686,9 @@ func (m *WebhookDeliveryMutation) Fields() []string {
 	}
 	if m.delivery_key != nil {
 		fields = append(fields, webhookdelivery.FieldDeliveryKey)
+	}
+	if m.event != nil {
+		fields = append(fields, webhookdelivery.FieldEvent)
 	}
 	return fields
 }
@@ -38531,6 +38714,8 @@ func (m *WebhookDeliveryMutation) Field(name string) (ent.Value, bool) {
 		return m.Detail()
 	case webhookdelivery.FieldDeliveryKey:
 		return m.DeliveryKey()
+	case webhookdelivery.FieldEvent:
+		return m.Event()
 	}
 	return nil, false
 }
@@ -38556,6 +38741,8 @@ func (m *WebhookDeliveryMutation) OldField(ctx context.Context, name string) (en
 		return m.OldDetail(ctx)
 	case webhookdelivery.FieldDeliveryKey:
 		return m.OldDeliveryKey(ctx)
+	case webhookdelivery.FieldEvent:
+		return m.OldEvent(ctx)
 	}
 	return nil, fmt.Errorf("unknown WebhookDelivery field %s", name)
 }
@@ -38620,6 +38807,13 @@ func (m *WebhookDeliveryMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetDeliveryKey(v)
+		return nil
+	case webhookdelivery.FieldEvent:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEvent(v)
 		return nil
 	}
 	return fmt.Errorf("unknown WebhookDelivery field %s", name)
@@ -38723,6 +38917,9 @@ func (m *WebhookDeliveryMutation) ResetField(name string) error {
 		return nil
 	case webhookdelivery.FieldDeliveryKey:
 		m.ResetDeliveryKey()
+		return nil
+	case webhookdelivery.FieldEvent:
+		m.ResetEvent()
 		return nil
 	}
 	return fmt.Errorf("unknown WebhookDelivery field %s", name)

@@ -3,6 +3,7 @@
 package ent
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -63,6 +64,10 @@ type RoutineTrigger struct {
 	ReplayWindowMs int64 `json:"replay_window_ms,omitempty"`
 	// RequireTimestamp holds the value of the "require_timestamp" field.
 	RequireTimestamp bool `json:"require_timestamp,omitempty"`
+	// Preset holds the value of the "preset" field.
+	Preset *domain.WebhookPreset `json:"preset,omitempty"`
+	// Conditions holds the value of the "conditions" field.
+	Conditions []domain.WebhookCondition `json:"conditions,omitempty"`
 	// DeletedAt holds the value of the "deleted_at" field.
 	DeletedAt *time.Time `json:"deleted_at,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
@@ -111,11 +116,13 @@ func (*RoutineTrigger) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case routinetrigger.FieldConditions:
+			values[i] = new([]byte)
 		case routinetrigger.FieldEnabled, routinetrigger.FieldRequireTimestamp:
 			values[i] = new(sql.NullBool)
 		case routinetrigger.FieldRevision, routinetrigger.FieldReplayWindowMs:
 			values[i] = new(sql.NullInt64)
-		case routinetrigger.FieldKind, routinetrigger.FieldCron, routinetrigger.FieldTimeZone, routinetrigger.FieldError, routinetrigger.FieldPublicID, routinetrigger.FieldSigningMode, routinetrigger.FieldSecretSealed, routinetrigger.FieldSecretHint, routinetrigger.FieldPreviousSecretSealed:
+		case routinetrigger.FieldKind, routinetrigger.FieldCron, routinetrigger.FieldTimeZone, routinetrigger.FieldError, routinetrigger.FieldPublicID, routinetrigger.FieldSigningMode, routinetrigger.FieldSecretSealed, routinetrigger.FieldSecretHint, routinetrigger.FieldPreviousSecretSealed, routinetrigger.FieldPreset:
 			values[i] = new(sql.NullString)
 		case routinetrigger.FieldCreatedAt, routinetrigger.FieldUpdatedAt, routinetrigger.FieldLastFiredAt, routinetrigger.FieldNextRunAt, routinetrigger.FieldSecretRotatedAt, routinetrigger.FieldPreviousSecretExpiresAt, routinetrigger.FieldDeletedAt:
 			values[i] = new(sql.NullTime)
@@ -280,6 +287,21 @@ func (_m *RoutineTrigger) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.RequireTimestamp = value.Bool
 			}
+		case routinetrigger.FieldPreset:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field preset", values[i])
+			} else if value.Valid {
+				_m.Preset = new(domain.WebhookPreset)
+				*_m.Preset = domain.WebhookPreset(value.String)
+			}
+		case routinetrigger.FieldConditions:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field conditions", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Conditions); err != nil {
+					return fmt.Errorf("unmarshal field conditions: %w", err)
+				}
+			}
 		case routinetrigger.FieldDeletedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field deleted_at", values[i])
@@ -413,6 +435,14 @@ func (_m *RoutineTrigger) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("require_timestamp=")
 	builder.WriteString(fmt.Sprintf("%v", _m.RequireTimestamp))
+	builder.WriteString(", ")
+	if v := _m.Preset; v != nil {
+		builder.WriteString("preset=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("conditions=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Conditions))
 	builder.WriteString(", ")
 	if v := _m.DeletedAt; v != nil {
 		builder.WriteString("deleted_at=")

@@ -297,6 +297,26 @@ func (_c *RoutineTriggerCreate) SetNillableRequireTimestamp(v *bool) *RoutineTri
 	return _c
 }
 
+// SetPreset sets the "preset" field.
+func (_c *RoutineTriggerCreate) SetPreset(v domain.WebhookPreset) *RoutineTriggerCreate {
+	_c.mutation.SetPreset(v)
+	return _c
+}
+
+// SetNillablePreset sets the "preset" field if the given value is not nil.
+func (_c *RoutineTriggerCreate) SetNillablePreset(v *domain.WebhookPreset) *RoutineTriggerCreate {
+	if v != nil {
+		_c.SetPreset(*v)
+	}
+	return _c
+}
+
+// SetConditions sets the "conditions" field.
+func (_c *RoutineTriggerCreate) SetConditions(v []domain.WebhookCondition) *RoutineTriggerCreate {
+	_c.mutation.SetConditions(v)
+	return _c
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (_c *RoutineTriggerCreate) SetDeletedAt(v time.Time) *RoutineTriggerCreate {
 	_c.mutation.SetDeletedAt(v)
@@ -386,6 +406,10 @@ func (_c *RoutineTriggerCreate) defaults() {
 		v := routinetrigger.DefaultRequireTimestamp
 		_c.mutation.SetRequireTimestamp(v)
 	}
+	if _, ok := _c.mutation.Conditions(); !ok {
+		v := routinetrigger.DefaultConditions
+		_c.mutation.SetConditions(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -455,6 +479,14 @@ func (_c *RoutineTriggerCreate) check() error {
 	}
 	if _, ok := _c.mutation.RequireTimestamp(); !ok {
 		return &ValidationError{Name: "require_timestamp", err: errors.New(`ent: missing required field "RoutineTrigger.require_timestamp"`)}
+	}
+	if v, ok := _c.mutation.Preset(); ok {
+		if err := routinetrigger.PresetValidator(v); err != nil {
+			return &ValidationError{Name: "preset", err: fmt.Errorf(`ent: validator failed for field "RoutineTrigger.preset": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Conditions(); !ok {
+		return &ValidationError{Name: "conditions", err: errors.New(`ent: missing required field "RoutineTrigger.conditions"`)}
 	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := routinetrigger.IDValidator(string(v)); err != nil {
@@ -578,6 +610,14 @@ func (_c *RoutineTriggerCreate) createSpec() (*RoutineTrigger, *sqlgraph.CreateS
 	if value, ok := _c.mutation.RequireTimestamp(); ok {
 		_spec.SetField(routinetrigger.FieldRequireTimestamp, field.TypeBool, value)
 		_node.RequireTimestamp = value
+	}
+	if value, ok := _c.mutation.Preset(); ok {
+		_spec.SetField(routinetrigger.FieldPreset, field.TypeEnum, value)
+		_node.Preset = &value
+	}
+	if value, ok := _c.mutation.Conditions(); ok {
+		_spec.SetField(routinetrigger.FieldConditions, field.TypeJSON, value)
+		_node.Conditions = value
 	}
 	if value, ok := _c.mutation.DeletedAt(); ok {
 		_spec.SetField(routinetrigger.FieldDeletedAt, field.TypeTime, value)
@@ -978,6 +1018,36 @@ func (u *RoutineTriggerUpsert) SetRequireTimestamp(v bool) *RoutineTriggerUpsert
 // UpdateRequireTimestamp sets the "require_timestamp" field to the value that was provided on create.
 func (u *RoutineTriggerUpsert) UpdateRequireTimestamp() *RoutineTriggerUpsert {
 	u.SetExcluded(routinetrigger.FieldRequireTimestamp)
+	return u
+}
+
+// SetPreset sets the "preset" field.
+func (u *RoutineTriggerUpsert) SetPreset(v domain.WebhookPreset) *RoutineTriggerUpsert {
+	u.Set(routinetrigger.FieldPreset, v)
+	return u
+}
+
+// UpdatePreset sets the "preset" field to the value that was provided on create.
+func (u *RoutineTriggerUpsert) UpdatePreset() *RoutineTriggerUpsert {
+	u.SetExcluded(routinetrigger.FieldPreset)
+	return u
+}
+
+// ClearPreset clears the value of the "preset" field.
+func (u *RoutineTriggerUpsert) ClearPreset() *RoutineTriggerUpsert {
+	u.SetNull(routinetrigger.FieldPreset)
+	return u
+}
+
+// SetConditions sets the "conditions" field.
+func (u *RoutineTriggerUpsert) SetConditions(v []domain.WebhookCondition) *RoutineTriggerUpsert {
+	u.Set(routinetrigger.FieldConditions, v)
+	return u
+}
+
+// UpdateConditions sets the "conditions" field to the value that was provided on create.
+func (u *RoutineTriggerUpsert) UpdateConditions() *RoutineTriggerUpsert {
+	u.SetExcluded(routinetrigger.FieldConditions)
 	return u
 }
 
@@ -1414,6 +1484,41 @@ func (u *RoutineTriggerUpsertOne) SetRequireTimestamp(v bool) *RoutineTriggerUps
 func (u *RoutineTriggerUpsertOne) UpdateRequireTimestamp() *RoutineTriggerUpsertOne {
 	return u.Update(func(s *RoutineTriggerUpsert) {
 		s.UpdateRequireTimestamp()
+	})
+}
+
+// SetPreset sets the "preset" field.
+func (u *RoutineTriggerUpsertOne) SetPreset(v domain.WebhookPreset) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetPreset(v)
+	})
+}
+
+// UpdatePreset sets the "preset" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertOne) UpdatePreset() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdatePreset()
+	})
+}
+
+// ClearPreset clears the value of the "preset" field.
+func (u *RoutineTriggerUpsertOne) ClearPreset() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearPreset()
+	})
+}
+
+// SetConditions sets the "conditions" field.
+func (u *RoutineTriggerUpsertOne) SetConditions(v []domain.WebhookCondition) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetConditions(v)
+	})
+}
+
+// UpdateConditions sets the "conditions" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertOne) UpdateConditions() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateConditions()
 	})
 }
 
@@ -2020,6 +2125,41 @@ func (u *RoutineTriggerUpsertBulk) SetRequireTimestamp(v bool) *RoutineTriggerUp
 func (u *RoutineTriggerUpsertBulk) UpdateRequireTimestamp() *RoutineTriggerUpsertBulk {
 	return u.Update(func(s *RoutineTriggerUpsert) {
 		s.UpdateRequireTimestamp()
+	})
+}
+
+// SetPreset sets the "preset" field.
+func (u *RoutineTriggerUpsertBulk) SetPreset(v domain.WebhookPreset) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetPreset(v)
+	})
+}
+
+// UpdatePreset sets the "preset" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertBulk) UpdatePreset() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdatePreset()
+	})
+}
+
+// ClearPreset clears the value of the "preset" field.
+func (u *RoutineTriggerUpsertBulk) ClearPreset() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearPreset()
+	})
+}
+
+// SetConditions sets the "conditions" field.
+func (u *RoutineTriggerUpsertBulk) SetConditions(v []domain.WebhookCondition) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetConditions(v)
+	})
+}
+
+// UpdateConditions sets the "conditions" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertBulk) UpdateConditions() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateConditions()
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
+	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
 	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/routine"
@@ -376,6 +377,38 @@ func (_u *RoutineTriggerUpdate) SetNillableRequireTimestamp(v *bool) *RoutineTri
 	return _u
 }
 
+// SetPreset sets the "preset" field.
+func (_u *RoutineTriggerUpdate) SetPreset(v domain.WebhookPreset) *RoutineTriggerUpdate {
+	_u.mutation.SetPreset(v)
+	return _u
+}
+
+// SetNillablePreset sets the "preset" field if the given value is not nil.
+func (_u *RoutineTriggerUpdate) SetNillablePreset(v *domain.WebhookPreset) *RoutineTriggerUpdate {
+	if v != nil {
+		_u.SetPreset(*v)
+	}
+	return _u
+}
+
+// ClearPreset clears the value of the "preset" field.
+func (_u *RoutineTriggerUpdate) ClearPreset() *RoutineTriggerUpdate {
+	_u.mutation.ClearPreset()
+	return _u
+}
+
+// SetConditions sets the "conditions" field.
+func (_u *RoutineTriggerUpdate) SetConditions(v []domain.WebhookCondition) *RoutineTriggerUpdate {
+	_u.mutation.SetConditions(v)
+	return _u
+}
+
+// AppendConditions appends value to the "conditions" field.
+func (_u *RoutineTriggerUpdate) AppendConditions(v []domain.WebhookCondition) *RoutineTriggerUpdate {
+	_u.mutation.AppendConditions(v)
+	return _u
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (_u *RoutineTriggerUpdate) SetDeletedAt(v time.Time) *RoutineTriggerUpdate {
 	_u.mutation.SetDeletedAt(v)
@@ -488,6 +521,11 @@ func (_u *RoutineTriggerUpdate) check() error {
 	if v, ok := _u.mutation.SecretHint(); ok {
 		if err := routinetrigger.SecretHintValidator(v); err != nil {
 			return &ValidationError{Name: "secret_hint", err: fmt.Errorf(`ent: validator failed for field "RoutineTrigger.secret_hint": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Preset(); ok {
+		if err := routinetrigger.PresetValidator(v); err != nil {
+			return &ValidationError{Name: "preset", err: fmt.Errorf(`ent: validator failed for field "RoutineTrigger.preset": %w`, err)}
 		}
 	}
 	if _u.mutation.WorkspaceCleared() && len(_u.mutation.WorkspaceIDs()) > 0 {
@@ -612,6 +650,20 @@ func (_u *RoutineTriggerUpdate) sqlSave(ctx context.Context) (_node int, err err
 	}
 	if value, ok := _u.mutation.RequireTimestamp(); ok {
 		_spec.SetField(routinetrigger.FieldRequireTimestamp, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.Preset(); ok {
+		_spec.SetField(routinetrigger.FieldPreset, field.TypeEnum, value)
+	}
+	if _u.mutation.PresetCleared() {
+		_spec.ClearField(routinetrigger.FieldPreset, field.TypeEnum)
+	}
+	if value, ok := _u.mutation.Conditions(); ok {
+		_spec.SetField(routinetrigger.FieldConditions, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedConditions(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, routinetrigger.FieldConditions, value)
+		})
 	}
 	if value, ok := _u.mutation.DeletedAt(); ok {
 		_spec.SetField(routinetrigger.FieldDeletedAt, field.TypeTime, value)
@@ -1014,6 +1066,38 @@ func (_u *RoutineTriggerUpdateOne) SetNillableRequireTimestamp(v *bool) *Routine
 	return _u
 }
 
+// SetPreset sets the "preset" field.
+func (_u *RoutineTriggerUpdateOne) SetPreset(v domain.WebhookPreset) *RoutineTriggerUpdateOne {
+	_u.mutation.SetPreset(v)
+	return _u
+}
+
+// SetNillablePreset sets the "preset" field if the given value is not nil.
+func (_u *RoutineTriggerUpdateOne) SetNillablePreset(v *domain.WebhookPreset) *RoutineTriggerUpdateOne {
+	if v != nil {
+		_u.SetPreset(*v)
+	}
+	return _u
+}
+
+// ClearPreset clears the value of the "preset" field.
+func (_u *RoutineTriggerUpdateOne) ClearPreset() *RoutineTriggerUpdateOne {
+	_u.mutation.ClearPreset()
+	return _u
+}
+
+// SetConditions sets the "conditions" field.
+func (_u *RoutineTriggerUpdateOne) SetConditions(v []domain.WebhookCondition) *RoutineTriggerUpdateOne {
+	_u.mutation.SetConditions(v)
+	return _u
+}
+
+// AppendConditions appends value to the "conditions" field.
+func (_u *RoutineTriggerUpdateOne) AppendConditions(v []domain.WebhookCondition) *RoutineTriggerUpdateOne {
+	_u.mutation.AppendConditions(v)
+	return _u
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (_u *RoutineTriggerUpdateOne) SetDeletedAt(v time.Time) *RoutineTriggerUpdateOne {
 	_u.mutation.SetDeletedAt(v)
@@ -1139,6 +1223,11 @@ func (_u *RoutineTriggerUpdateOne) check() error {
 	if v, ok := _u.mutation.SecretHint(); ok {
 		if err := routinetrigger.SecretHintValidator(v); err != nil {
 			return &ValidationError{Name: "secret_hint", err: fmt.Errorf(`ent: validator failed for field "RoutineTrigger.secret_hint": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Preset(); ok {
+		if err := routinetrigger.PresetValidator(v); err != nil {
+			return &ValidationError{Name: "preset", err: fmt.Errorf(`ent: validator failed for field "RoutineTrigger.preset": %w`, err)}
 		}
 	}
 	if _u.mutation.WorkspaceCleared() && len(_u.mutation.WorkspaceIDs()) > 0 {
@@ -1280,6 +1369,20 @@ func (_u *RoutineTriggerUpdateOne) sqlSave(ctx context.Context) (_node *RoutineT
 	}
 	if value, ok := _u.mutation.RequireTimestamp(); ok {
 		_spec.SetField(routinetrigger.FieldRequireTimestamp, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.Preset(); ok {
+		_spec.SetField(routinetrigger.FieldPreset, field.TypeEnum, value)
+	}
+	if _u.mutation.PresetCleared() {
+		_spec.ClearField(routinetrigger.FieldPreset, field.TypeEnum)
+	}
+	if value, ok := _u.mutation.Conditions(); ok {
+		_spec.SetField(routinetrigger.FieldConditions, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedConditions(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, routinetrigger.FieldConditions, value)
+		})
 	}
 	if value, ok := _u.mutation.DeletedAt(); ok {
 		_spec.SetField(routinetrigger.FieldDeletedAt, field.TypeTime, value)

@@ -968,6 +968,10 @@ func init() {
 	routinetriggerDescRequireTimestamp := routinetriggerFields[16].Descriptor()
 	// routinetrigger.DefaultRequireTimestamp holds the default value on creation for the require_timestamp field.
 	routinetrigger.DefaultRequireTimestamp = routinetriggerDescRequireTimestamp.Default.(bool)
+	// routinetriggerDescConditions is the schema descriptor for conditions field.
+	routinetriggerDescConditions := routinetriggerFields[18].Descriptor()
+	// routinetrigger.DefaultConditions holds the default value on creation for the conditions field.
+	routinetrigger.DefaultConditions = routinetriggerDescConditions.Default.([]domain.WebhookCondition)
 	// routinetriggerDescID is the schema descriptor for id field.
 	routinetriggerDescID := routinetriggerMixinFields0[0].Descriptor()
 	// routinetrigger.IDValidator is a validator for the "id" field. It is called by the builders before save.
@@ -1558,6 +1562,12 @@ func init() {
 	webhookdeliveryDescDeliveryKey := webhookdeliveryFields[5].Descriptor()
 	// webhookdelivery.DeliveryKeyValidator is a validator for the "delivery_key" field. It is called by the builders before save.
 	webhookdelivery.DeliveryKeyValidator = webhookdeliveryDescDeliveryKey.Validators[0].(func(string) error)
+	// webhookdeliveryDescEvent is the schema descriptor for event field.
+	webhookdeliveryDescEvent := webhookdeliveryFields[6].Descriptor()
+	// webhookdelivery.DefaultEvent holds the default value on creation for the event field.
+	webhookdelivery.DefaultEvent = webhookdeliveryDescEvent.Default.(string)
+	// webhookdelivery.EventValidator is a validator for the "event" field. It is called by the builders before save.
+	webhookdelivery.EventValidator = webhookdeliveryDescEvent.Validators[0].(func(string) error)
 	// webhookdeliveryDescID is the schema descriptor for id field.
 	webhookdeliveryDescID := webhookdeliveryMixinFields0[0].Descriptor()
 	// webhookdelivery.DefaultID holds the default value on creation for the id field.

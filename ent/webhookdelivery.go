@@ -37,6 +37,8 @@ type WebhookDelivery struct {
 	Detail string `json:"detail,omitempty"`
 	// DeliveryKey holds the value of the "delivery_key" field.
 	DeliveryKey *string `json:"delivery_key,omitempty"`
+	// Event holds the value of the "event" field.
+	Event string `json:"event,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the WebhookDeliveryQuery when eager-loading is set.
 	Edges        WebhookDeliveryEdges `json:"edges"`
@@ -98,7 +100,7 @@ func (*WebhookDelivery) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case webhookdelivery.FieldStatus:
 			values[i] = new(sql.NullInt64)
-		case webhookdelivery.FieldOutcome, webhookdelivery.FieldDetail, webhookdelivery.FieldDeliveryKey:
+		case webhookdelivery.FieldOutcome, webhookdelivery.FieldDetail, webhookdelivery.FieldDeliveryKey, webhookdelivery.FieldEvent:
 			values[i] = new(sql.NullString)
 		case webhookdelivery.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -173,6 +175,12 @@ func (_m *WebhookDelivery) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.DeliveryKey = new(string)
 				*_m.DeliveryKey = value.String
+			}
+		case webhookdelivery.FieldEvent:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field event", values[i])
+			} else if value.Valid {
+				_m.Event = value.String
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -250,6 +258,9 @@ func (_m *WebhookDelivery) String() string {
 		builder.WriteString("delivery_key=")
 		builder.WriteString(*v)
 	}
+	builder.WriteString(", ")
+	builder.WriteString("event=")
+	builder.WriteString(_m.Event)
 	builder.WriteByte(')')
 	return builder.String()
 }

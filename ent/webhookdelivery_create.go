@@ -107,6 +107,20 @@ func (_c *WebhookDeliveryCreate) SetNillableDeliveryKey(v *string) *WebhookDeliv
 	return _c
 }
 
+// SetEvent sets the "event" field.
+func (_c *WebhookDeliveryCreate) SetEvent(v string) *WebhookDeliveryCreate {
+	_c.mutation.SetEvent(v)
+	return _c
+}
+
+// SetNillableEvent sets the "event" field if the given value is not nil.
+func (_c *WebhookDeliveryCreate) SetNillableEvent(v *string) *WebhookDeliveryCreate {
+	if v != nil {
+		_c.SetEvent(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *WebhookDeliveryCreate) SetID(v xid.ID) *WebhookDeliveryCreate {
 	_c.mutation.SetID(v)
@@ -179,6 +193,10 @@ func (_c *WebhookDeliveryCreate) defaults() {
 		v := webhookdelivery.DefaultDetail
 		_c.mutation.SetDetail(v)
 	}
+	if _, ok := _c.mutation.Event(); !ok {
+		v := webhookdelivery.DefaultEvent
+		_c.mutation.SetEvent(v)
+	}
 	if _, ok := _c.mutation.ID(); !ok {
 		v := webhookdelivery.DefaultID()
 		_c.mutation.SetID(v)
@@ -230,6 +248,14 @@ func (_c *WebhookDeliveryCreate) check() error {
 	if v, ok := _c.mutation.DeliveryKey(); ok {
 		if err := webhookdelivery.DeliveryKeyValidator(v); err != nil {
 			return &ValidationError{Name: "delivery_key", err: fmt.Errorf(`ent: validator failed for field "WebhookDelivery.delivery_key": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Event(); !ok {
+		return &ValidationError{Name: "event", err: errors.New(`ent: missing required field "WebhookDelivery.event"`)}
+	}
+	if v, ok := _c.mutation.Event(); ok {
+		if err := webhookdelivery.EventValidator(v); err != nil {
+			return &ValidationError{Name: "event", err: fmt.Errorf(`ent: validator failed for field "WebhookDelivery.event": %w`, err)}
 		}
 	}
 	if v, ok := _c.mutation.ID(); ok {
@@ -298,6 +324,10 @@ func (_c *WebhookDeliveryCreate) createSpec() (*WebhookDelivery, *sqlgraph.Creat
 	if value, ok := _c.mutation.DeliveryKey(); ok {
 		_spec.SetField(webhookdelivery.FieldDeliveryKey, field.TypeString, value)
 		_node.DeliveryKey = &value
+	}
+	if value, ok := _c.mutation.Event(); ok {
+		_spec.SetField(webhookdelivery.FieldEvent, field.TypeString, value)
+		_node.Event = value
 	}
 	if nodes := _c.mutation.WorkspaceIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -492,6 +522,18 @@ func (u *WebhookDeliveryUpsert) ClearDeliveryKey() *WebhookDeliveryUpsert {
 	return u
 }
 
+// SetEvent sets the "event" field.
+func (u *WebhookDeliveryUpsert) SetEvent(v string) *WebhookDeliveryUpsert {
+	u.Set(webhookdelivery.FieldEvent, v)
+	return u
+}
+
+// UpdateEvent sets the "event" field to the value that was provided on create.
+func (u *WebhookDeliveryUpsert) UpdateEvent() *WebhookDeliveryUpsert {
+	u.SetExcluded(webhookdelivery.FieldEvent)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
 // Using this option is equivalent to using:
 //
@@ -648,6 +690,20 @@ func (u *WebhookDeliveryUpsertOne) UpdateDeliveryKey() *WebhookDeliveryUpsertOne
 func (u *WebhookDeliveryUpsertOne) ClearDeliveryKey() *WebhookDeliveryUpsertOne {
 	return u.Update(func(s *WebhookDeliveryUpsert) {
 		s.ClearDeliveryKey()
+	})
+}
+
+// SetEvent sets the "event" field.
+func (u *WebhookDeliveryUpsertOne) SetEvent(v string) *WebhookDeliveryUpsertOne {
+	return u.Update(func(s *WebhookDeliveryUpsert) {
+		s.SetEvent(v)
+	})
+}
+
+// UpdateEvent sets the "event" field to the value that was provided on create.
+func (u *WebhookDeliveryUpsertOne) UpdateEvent() *WebhookDeliveryUpsertOne {
+	return u.Update(func(s *WebhookDeliveryUpsert) {
+		s.UpdateEvent()
 	})
 }
 
@@ -974,6 +1030,20 @@ func (u *WebhookDeliveryUpsertBulk) UpdateDeliveryKey() *WebhookDeliveryUpsertBu
 func (u *WebhookDeliveryUpsertBulk) ClearDeliveryKey() *WebhookDeliveryUpsertBulk {
 	return u.Update(func(s *WebhookDeliveryUpsert) {
 		s.ClearDeliveryKey()
+	})
+}
+
+// SetEvent sets the "event" field.
+func (u *WebhookDeliveryUpsertBulk) SetEvent(v string) *WebhookDeliveryUpsertBulk {
+	return u.Update(func(s *WebhookDeliveryUpsert) {
+		s.SetEvent(v)
+	})
+}
+
+// UpdateEvent sets the "event" field to the value that was provided on create.
+func (u *WebhookDeliveryUpsertBulk) UpdateEvent() *WebhookDeliveryUpsertBulk {
+	return u.Update(func(s *WebhookDeliveryUpsert) {
+		s.UpdateEvent()
 	})
 }
 

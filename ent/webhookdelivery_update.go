@@ -134,6 +134,20 @@ func (_u *WebhookDeliveryUpdate) ClearDeliveryKey() *WebhookDeliveryUpdate {
 	return _u
 }
 
+// SetEvent sets the "event" field.
+func (_u *WebhookDeliveryUpdate) SetEvent(v string) *WebhookDeliveryUpdate {
+	_u.mutation.SetEvent(v)
+	return _u
+}
+
+// SetNillableEvent sets the "event" field if the given value is not nil.
+func (_u *WebhookDeliveryUpdate) SetNillableEvent(v *string) *WebhookDeliveryUpdate {
+	if v != nil {
+		_u.SetEvent(*v)
+	}
+	return _u
+}
+
 // SetTrigger sets the "trigger" edge to the RoutineTrigger entity.
 func (_u *WebhookDeliveryUpdate) SetTrigger(v *RoutineTrigger) *WebhookDeliveryUpdate {
 	return _u.SetTriggerID(v.ID)
@@ -215,6 +229,11 @@ func (_u *WebhookDeliveryUpdate) check() error {
 			return &ValidationError{Name: "delivery_key", err: fmt.Errorf(`ent: validator failed for field "WebhookDelivery.delivery_key": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Event(); ok {
+		if err := webhookdelivery.EventValidator(v); err != nil {
+			return &ValidationError{Name: "event", err: fmt.Errorf(`ent: validator failed for field "WebhookDelivery.event": %w`, err)}
+		}
+	}
 	if _u.mutation.WorkspaceCleared() && len(_u.mutation.WorkspaceIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "WebhookDelivery.workspace"`)
 	}
@@ -259,6 +278,9 @@ func (_u *WebhookDeliveryUpdate) sqlSave(ctx context.Context) (_node int, err er
 	}
 	if _u.mutation.DeliveryKeyCleared() {
 		_spec.ClearField(webhookdelivery.FieldDeliveryKey, field.TypeString)
+	}
+	if value, ok := _u.mutation.Event(); ok {
+		_spec.SetField(webhookdelivery.FieldEvent, field.TypeString, value)
 	}
 	if _u.mutation.TriggerCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -443,6 +465,20 @@ func (_u *WebhookDeliveryUpdateOne) ClearDeliveryKey() *WebhookDeliveryUpdateOne
 	return _u
 }
 
+// SetEvent sets the "event" field.
+func (_u *WebhookDeliveryUpdateOne) SetEvent(v string) *WebhookDeliveryUpdateOne {
+	_u.mutation.SetEvent(v)
+	return _u
+}
+
+// SetNillableEvent sets the "event" field if the given value is not nil.
+func (_u *WebhookDeliveryUpdateOne) SetNillableEvent(v *string) *WebhookDeliveryUpdateOne {
+	if v != nil {
+		_u.SetEvent(*v)
+	}
+	return _u
+}
+
 // SetTrigger sets the "trigger" edge to the RoutineTrigger entity.
 func (_u *WebhookDeliveryUpdateOne) SetTrigger(v *RoutineTrigger) *WebhookDeliveryUpdateOne {
 	return _u.SetTriggerID(v.ID)
@@ -537,6 +573,11 @@ func (_u *WebhookDeliveryUpdateOne) check() error {
 			return &ValidationError{Name: "delivery_key", err: fmt.Errorf(`ent: validator failed for field "WebhookDelivery.delivery_key": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Event(); ok {
+		if err := webhookdelivery.EventValidator(v); err != nil {
+			return &ValidationError{Name: "event", err: fmt.Errorf(`ent: validator failed for field "WebhookDelivery.event": %w`, err)}
+		}
+	}
 	if _u.mutation.WorkspaceCleared() && len(_u.mutation.WorkspaceIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "WebhookDelivery.workspace"`)
 	}
@@ -598,6 +639,9 @@ func (_u *WebhookDeliveryUpdateOne) sqlSave(ctx context.Context) (_node *Webhook
 	}
 	if _u.mutation.DeliveryKeyCleared() {
 		_spec.ClearField(webhookdelivery.FieldDeliveryKey, field.TypeString)
+	}
+	if value, ok := _u.mutation.Event(); ok {
+		_spec.SetField(webhookdelivery.FieldEvent, field.TypeString, value)
 	}
 	if _u.mutation.TriggerCleared() {
 		edge := &sqlgraph.EdgeSpec{

@@ -535,6 +535,29 @@ func (ec *executionContext) fieldContext_TemplatePreview_undeclared(_ context.Co
 	return graphql.NewScalarFieldContext("TemplatePreview", field, false, false, "String")
 }
 
+func (ec *executionContext) _TemplatePreview_unresolved(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TemplatePreview_unresolved(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unresolved, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TemplatePreview_unresolved(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TemplatePreview", field, false, false, "String")
+}
+
 func (ec *executionContext) _TemplatePreview_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.TemplatePreview) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -592,7 +615,7 @@ func (ec *executionContext) unmarshalInputRenderTemplateInput(ctx context.Contex
 		asMap["timeZone"] = "UTC"
 	}
 
-	fieldsInOrder := [...]string{"title", "description", "variables", "values", "at", "timeZone"}
+	fieldsInOrder := [...]string{"title", "description", "variables", "values", "headers", "at", "timeZone"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -627,6 +650,13 @@ func (ec *executionContext) unmarshalInputRenderTemplateInput(ctx context.Contex
 				return it, err
 			}
 			it.Values = data
+		case "headers":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("headers"))
+			data, err := ec.unmarshalOJSONObject2map(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Headers = data
 		case "at":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("at"))
 			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
@@ -881,6 +911,11 @@ func (ec *executionContext) _TemplatePreview(ctx context.Context, sel ast.Select
 			}
 		case "undeclared":
 			out.Values[i] = ec._TemplatePreview_undeclared(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unresolved":
+			out.Values[i] = ec._TemplatePreview_unresolved(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

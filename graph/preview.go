@@ -73,7 +73,7 @@ func instants(times []time.Time) []*time.Time {
 func renderTemplate(in model.RenderTemplateInput, now time.Time) (*model.TemplatePreview, error) {
 	template := domain.TaskTemplate{Title: in.Title, Description: in.Description}
 	declared := declarations(in.Variables)
-	if err := joinProblems(domain.AsUserError(domain.CheckTemplate(declared, template)), checkObject([]string{"values"}, in.Values, givenBytesMax)); err != nil {
+	if err := joinProblems(domain.AsUserError(domain.CheckTemplate(declared, template)), checkObject([]string{"values"}, in.Values, givenBytesMax), checkObject([]string{"headers"}, in.Headers, givenBytesMax)); err != nil {
 		return nothingRendered(err)
 	}
 	problems := domain.CheckVariables(declared, false)
@@ -87,7 +87,7 @@ func renderTemplate(in model.RenderTemplateInput, now time.Time) (*model.Templat
 	if in.At != nil {
 		now = *in.At
 	}
-	values, err := domain.ProvidedValues(in.Values)
+	values, err := previewValues(in)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,22 @@ func renderTemplate(in model.RenderTemplateInput, now time.Time) (*model.Templat
 		problems = append(problems, p)
 	}
 	rendered := domain.RenderTask("", template, domain.VariableValues(resolved), domain.Missed{})
-	return templatePreview(rendered, resolved, domain.Undeclared(declared, &template), problems), nil
+	preview := templatePreview(rendered, resolved, domain.Undeclared(declared, &template), problems)
+	preview.Unresolved = append(preview.Unresolved, domain.UnresolvedPaths(domain.VariableValues(resolved), in.Title, in.Description)...)
+	return preview, nil
+}
+
+// previewValues are the values of a preview, with the headers that its texts name.
+func previewValues(in model.RenderTemplateInput) (map[string]string, error) {
+	values, err := domain.ProvidedValues(in.Values)
+	if err != nil {
+		return nil, err
+	}
+	headers, err := domain.ProvidedValues(in.Headers)
+	for name, value := range headers {
+		values[domain.HeaderVariable(name)] = value
+	}
+	return values, err
 }
 
 // nothingRendered is a preview of a template that was refused.
@@ -108,7 +123,7 @@ func nothingRendered(err error) (*model.TemplatePreview, error) {
 }
 
 func templatePreview(rendered domain.TaskTemplate, resolved []domain.ResolvedVariable, undeclared []string, list []domain.FieldError) *model.TemplatePreview {
-	out := &model.TemplatePreview{Title: rendered.Title, Description: rendered.Description, Values: resolvedValues(resolved), Undeclared: append([]string{}, undeclared...)}
+	out := &model.TemplatePreview{Title: rendered.Title, Description: rendered.Description, Values: resolvedValues(resolved), Undeclared: append([]string{}, undeclared...), Unresolved: []string{}}
 	out.UserErrors, _ = problems(domain.AsUserError(list))
 	return out
 }

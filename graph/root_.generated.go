@@ -179,6 +179,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("WakeSelfInput", ec.unmarshalInputWakeSelfInput),
 			graphql.NewInputUnmarshaler("WakeupFilter", ec.unmarshalInputWakeupFilter),
 			graphql.NewInputUnmarshaler("WakeupOrder", ec.unmarshalInputWakeupOrder),
+			graphql.NewInputUnmarshaler("WebhookConditionInput", ec.unmarshalInputWebhookConditionInput),
 			graphql.NewInputUnmarshaler("WebhookSpecInput", ec.unmarshalInputWebhookSpecInput),
 			graphql.NewInputUnmarshaler("WorkerInfoInput", ec.unmarshalInputWorkerInfoInput),
 			graphql.NewInputUnmarshaler("WorkflowStepInput", ec.unmarshalInputWorkflowStepInput),
@@ -3533,8 +3534,10 @@ type TemplatePreview {
   description: Markdown!
   "Values used and where they came from."
   values: [ResolvedVariable!]!
-  "Names used but not declared; saving declares them."
+  "Names used but not declared; saving declares them. Paths such as issue.title are not declared."
   undeclared: [String!]!
+  "Paths used, such as issue.title or header.X-GitHub-Event, for which the values have nothing: they stay as they are written."
+  unresolved: [String!]!
   "Problems."
   userErrors: [UserError!]!
 }
@@ -3591,8 +3594,10 @@ input RenderTemplateInput {
   description: Markdown! = ""
   "Declarations."
   variables: [RoutineVariableInput!]! = []
-  "Values; one that is not a string is taken as its JSON text."
+  "Values; one that is not a string is taken as its JSON text, of which paths name parts."
   values: JSONObject
+  "Headers of a delivery, by name."
+  headers: JSONObject
   "Pretend it is now."
   at: DateTime
   "Zone of {{date}}."
@@ -5208,6 +5213,10 @@ type WebhookTrigger implements Node & Versioned & Trigger {
   replayWindow: Duration!
   "Refuse signatures without a timestamp."
   requireTimestamp: Boolean!
+  "The sender that it understands; null: any that signs as signingMode says."
+  preset: WebhookPreset
+  "Conditions of which all must hold for a delivery to fire; empty: each one fires."
+  when: [WebhookCondition!]!
   "Last deliveries, newest first; first from 1 to 100."
   deliveries("How many." first: Int! = 20): [WebhookDelivery!]! @cost(weight: 1, multiplier: "first")
   "Ready command to try it; the secret is a placeholder."
@@ -5226,12 +5235,62 @@ type WebhookDelivery {
   receivedAt: DateTime!
   "HTTP status of the answer."
   status: Int!
-  "ACCEPTED, DUPLICATE, NO_SIGNATURE, BAD_SIGNATURE, CLOCK_SKEW, TIMESTAMP_REQUIRED, NO_SECRET, BAD_BODY, TOO_LARGE, RATE_LIMITED, REFUSED or BACKLOG_FULL."
+  "ACCEPTED, DUPLICATE, FILTERED, PING, CHALLENGE, NO_SIGNATURE, BAD_SIGNATURE, CLOCK_SKEW, TIMESTAMP_REQUIRED, NO_SECRET, BAD_BODY, TOO_LARGE, RATE_LIMITED, REFUSED or BACKLOG_FULL."
   outcome: String!
+  "What its sender calls the event, e.g. issues; null when it has no name."
+  event: String
   "Detail, e.g. clock skew 412 s; null without one."
   detail: String
   "Fire it caused, or had caused before."
   routineRun: RoutineRun
+}
+
+"A sender that a webhook understands. It decides how a signature is checked, unless signingMode is NONE."
+enum WebhookPreset {
+  "GitHub: X-Hub-Signature-256; the event is X-GitHub-Event, the delivery X-GitHub-Delivery. Its ping fires nothing."
+  GITHUB
+  "GitLab: the secret in X-Gitlab-Token, or a signing token as of Standard Webhooks; the event is X-Gitlab-Event, the delivery Idempotency-Key."
+  GITLAB
+  "Stripe: Stripe-Signature; the event is the body's type, the delivery its id."
+  STRIPE
+  "Slack: X-Slack-Signature; the event is the body's event.type, the delivery its event_id. Its challenge is answered."
+  SLACK
+  "Linear: Linear-Signature, at most a minute old by the body's webhookTimestamp; the event is Linear-Event, the delivery Linear-Delivery."
+  LINEAR
+  "Standard Webhooks: webhook-signature; the event is the body's type, the delivery webhook-id."
+  STANDARD
+}
+
+"A condition on a delivery. Exactly one of path and header is set, and exactly one of in, notIn, exists and matches."
+type WebhookCondition {
+  "Path into the body, e.g. issue.state or labels.0.name, or webhook.event."
+  path: String
+  "Name of a header."
+  header: String
+  "It is there, and one of these."
+  in: [String!]
+  "It is not there, or none of these."
+  notIn: [String!]
+  "Whether it is there."
+  exists: Boolean
+  "It is there, and this regular expression of RE2 finds something in it."
+  matches: String
+}
+
+"A condition on a delivery. Exactly one of path and header is set, and exactly one of in, notIn, exists and matches. A value that is no string is compared by its JSON text."
+input WebhookConditionInput {
+  "Path into the body, of at most 10 parts, e.g. issue.state or labels.0.name, or webhook.event."
+  path: String
+  "Name of a header; none that holds a proof."
+  header: String
+  "It is there, and one of these 1 to 100 texts of at most 200 characters."
+  in: [String!]
+  "It is not there, or none of these 1 to 100 texts of at most 200 characters."
+  notIn: [String!]
+  "Whether it is there."
+  exists: Boolean
+  "It is there, and this regular expression of RE2 finds something in it; at most 200 characters."
+  matches: String
 }
 
 "How callers of a webhook prove themselves."
@@ -5294,6 +5353,10 @@ input WebhookSpecInput {
   replayWindow: Duration = "PT5M"
   "Refuse signatures without a timestamp."
   requireTimestamp: Boolean! = false
+  "The sender that it understands; signingMode is then HMAC_SHA256 or NONE."
+  preset: WebhookPreset
+  "Conditions of which all must hold for a delivery to fire, at most 20."
+  when: [WebhookConditionInput!] = []
   "Own secret, 16 to 256 visible ASCII characters; made by default."
   secret: String @requires(scopes: [ADMIN])
   "May fire."
@@ -5353,6 +5416,10 @@ input UpdateTriggerInput {
   replayWindow: Duration
   "Refuse signatures without a timestamp; null: false."
   requireTimestamp: Boolean
+  "The sender that a webhook understands; null: none."
+  preset: WebhookPreset
+  "Conditions of which all must hold for a delivery to fire, at most 20, instead of those there are; null: none."
+  when: [WebhookConditionInput!]
 }
 
 "Result of updateTrigger."
@@ -8339,6 +8406,8 @@ func (ec *executionContext) childFields_TemplatePreview(ctx context.Context, fie
 		return ec.fieldContext_TemplatePreview_values(ctx, field)
 	case "undeclared":
 		return ec.fieldContext_TemplatePreview_undeclared(ctx, field)
+	case "unresolved":
+		return ec.fieldContext_TemplatePreview_unresolved(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_TemplatePreview_userErrors(ctx, field)
 	}
@@ -8663,6 +8732,24 @@ func (ec *executionContext) childFields_WakeupRequestEdge(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type WakeupRequestEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_WebhookCondition(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "path":
+		return ec.fieldContext_WebhookCondition_path(ctx, field)
+	case "header":
+		return ec.fieldContext_WebhookCondition_header(ctx, field)
+	case "in":
+		return ec.fieldContext_WebhookCondition_in(ctx, field)
+	case "notIn":
+		return ec.fieldContext_WebhookCondition_notIn(ctx, field)
+	case "exists":
+		return ec.fieldContext_WebhookCondition_exists(ctx, field)
+	case "matches":
+		return ec.fieldContext_WebhookCondition_matches(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookCondition", field.Name)
+}
+
 func (ec *executionContext) childFields_WebhookDelivery(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "receivedAt":
@@ -8671,6 +8758,8 @@ func (ec *executionContext) childFields_WebhookDelivery(ctx context.Context, fie
 		return ec.fieldContext_WebhookDelivery_status(ctx, field)
 	case "outcome":
 		return ec.fieldContext_WebhookDelivery_outcome(ctx, field)
+	case "event":
+		return ec.fieldContext_WebhookDelivery_event(ctx, field)
 	case "detail":
 		return ec.fieldContext_WebhookDelivery_detail(ctx, field)
 	case "routineRun":

@@ -45,6 +45,7 @@ type WebhookTriggerResolver interface {
 	SigningMode(ctx context.Context, obj *model.WebhookTrigger) (domain.SigningMode, error)
 	ReplayWindow(ctx context.Context, obj *model.WebhookTrigger) (time.Duration, error)
 
+	When(ctx context.Context, obj *model.WebhookTrigger) ([]*domain.WebhookCondition, error)
 	Deliveries(ctx context.Context, obj *model.WebhookTrigger, first int) ([]*model.WebhookDelivery, error)
 	SampleCurl(ctx context.Context, obj *model.WebhookTrigger) (string, error)
 }
@@ -996,6 +997,144 @@ func (ec *executionContext) fieldContext_UpdateTriggerPayload_userErrors(_ conte
 	return fc, nil
 }
 
+func (ec *executionContext) _WebhookCondition_path(ctx context.Context, field graphql.CollectedField, obj *domain.WebhookCondition) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookCondition_path(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Path, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookCondition_path(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookCondition", field, false, false, "String")
+}
+
+func (ec *executionContext) _WebhookCondition_header(ctx context.Context, field graphql.CollectedField, obj *domain.WebhookCondition) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookCondition_header(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Header, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookCondition_header(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookCondition", field, false, false, "String")
+}
+
+func (ec *executionContext) _WebhookCondition_in(ctx context.Context, field graphql.CollectedField, obj *domain.WebhookCondition) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookCondition_in(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.In, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalOString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookCondition_in(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookCondition", field, false, false, "String")
+}
+
+func (ec *executionContext) _WebhookCondition_notIn(ctx context.Context, field graphql.CollectedField, obj *domain.WebhookCondition) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookCondition_notIn(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NotIn, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalOString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookCondition_notIn(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookCondition", field, false, false, "String")
+}
+
+func (ec *executionContext) _WebhookCondition_exists(ctx context.Context, field graphql.CollectedField, obj *domain.WebhookCondition) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookCondition_exists(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Exists, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *bool) graphql.Marshaler {
+			return ec.marshalOBoolean2ᚖbool(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookCondition_exists(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookCondition", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _WebhookCondition_matches(ctx context.Context, field graphql.CollectedField, obj *domain.WebhookCondition) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookCondition_matches(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Matches, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookCondition_matches(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookCondition", field, false, false, "String")
+}
+
 func (ec *executionContext) _WebhookDelivery_receivedAt(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1062,6 +1201,29 @@ func (ec *executionContext) _WebhookDelivery_outcome(ctx context.Context, field 
 	)
 }
 func (ec *executionContext) fieldContext_WebhookDelivery_outcome(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "String")
+}
+
+func (ec *executionContext) _WebhookDelivery_event(ctx context.Context, field graphql.CollectedField, obj *model.WebhookDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookDelivery_event(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Event, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookDelivery_event(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("WebhookDelivery", field, false, false, "String")
 }
 
@@ -1380,6 +1542,61 @@ func (ec *executionContext) _WebhookTrigger_requireTimestamp(ctx context.Context
 }
 func (ec *executionContext) fieldContext_WebhookTrigger_requireTimestamp(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _WebhookTrigger_preset(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTrigger_preset(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Preset, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.WebhookPreset) graphql.Marshaler {
+			return ec.marshalOWebhookPreset2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWebhookPreset(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTrigger_preset(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "WebhookPreset")
+}
+
+func (ec *executionContext) _WebhookTrigger_when(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTrigger_when(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WebhookTrigger().When(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*domain.WebhookCondition) graphql.Marshaler {
+			return ec.marshalNWebhookCondition2ᚕᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWebhookConditionᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTrigger_when(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WebhookTrigger",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WebhookCondition(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _WebhookTrigger_deliveries(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
@@ -1853,7 +2070,7 @@ func (ec *executionContext) unmarshalInputUpdateTriggerInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"triggerId", "expectedRevision", "enabled", "cron", "timeZone", "signingMode", "replayWindow", "requireTimestamp"}
+	fieldsInOrder := [...]string{"triggerId", "expectedRevision", "enabled", "cron", "timeZone", "signingMode", "replayWindow", "requireTimestamp", "preset", "when"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1916,6 +2133,20 @@ func (ec *executionContext) unmarshalInputUpdateTriggerInput(ctx context.Context
 				return it, err
 			}
 			it.RequireTimestamp = graphql.OmittableOf(data)
+		case "preset":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("preset"))
+			data, err := ec.unmarshalOWebhookPreset2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWebhookPreset(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Preset = graphql.OmittableOf(data)
+		case "when":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("when"))
+			data, err := ec.unmarshalOWebhookConditionInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookConditionInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.When = graphql.OmittableOf(data)
 		}
 	}
 	return it, nil
@@ -1930,6 +2161,83 @@ func (ec *executionContext) unmarshalInputUpdateTriggerInput(ctx context.Context
 func UnmarshalUpdateTriggerInput(ctx context.Context, raw any) (model.UpdateTriggerInput, error) {
 	var out model.UpdateTriggerInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "UpdateTriggerInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputWebhookConditionInput(ctx context.Context, obj any) (model.WebhookConditionInput, error) {
+	var it model.WebhookConditionInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"path", "header", "in", "notIn", "exists", "matches"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "path":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("path"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Path = data
+		case "header":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("header"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Header = data
+		case "in":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("in"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.In = data
+		case "notIn":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("notIn"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.NotIn = data
+		case "exists":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("exists"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Exists = data
+		case "matches":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("matches"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Matches = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalWebhookConditionInput unmarshals raw into the WebhookConditionInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalWebhookConditionInput(ctx context.Context, raw any) (model.WebhookConditionInput, error) {
+	var out model.WebhookConditionInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "WebhookConditionInput", raw, &out)
 	return out, err
 }
 
@@ -1953,11 +2261,14 @@ func (ec *executionContext) unmarshalInputWebhookSpecInput(ctx context.Context, 
 	if _, present := asMap["requireTimestamp"]; !present {
 		asMap["requireTimestamp"] = false
 	}
+	if _, present := asMap["when"]; !present {
+		asMap["when"] = []any{}
+	}
 	if _, present := asMap["enabled"]; !present {
 		asMap["enabled"] = true
 	}
 
-	fieldsInOrder := [...]string{"signingMode", "replayWindow", "requireTimestamp", "secret", "enabled"}
+	fieldsInOrder := [...]string{"signingMode", "replayWindow", "requireTimestamp", "preset", "when", "secret", "enabled"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1985,6 +2296,20 @@ func (ec *executionContext) unmarshalInputWebhookSpecInput(ctx context.Context, 
 				return it, err
 			}
 			it.RequireTimestamp = data
+		case "preset":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("preset"))
+			data, err := ec.unmarshalOWebhookPreset2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWebhookPreset(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Preset = data
+		case "when":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("when"))
+			data, err := ec.unmarshalOWebhookConditionInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookConditionInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.When = data
 		case "secret":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("secret"))
 			directive0 := func(ctx context.Context) (any, error) { return ec.unmarshalOString2ᚖstring(ctx, v) }
@@ -2426,6 +2751,64 @@ func (ec *executionContext) _UpdateTriggerPayload(ctx context.Context, sel ast.S
 	return out
 }
 
+var webhookConditionImplementors = []string{"WebhookCondition"}
+
+func (ec *executionContext) _WebhookCondition(ctx context.Context, sel ast.SelectionSet, obj *domain.WebhookCondition) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, webhookConditionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WebhookCondition")
+		case "path":
+			out.Values[i] = ec._WebhookCondition_path(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "header":
+			out.Values[i] = ec._WebhookCondition_header(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "in":
+			out.Values[i] = ec._WebhookCondition_in(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "notIn":
+			out.Values[i] = ec._WebhookCondition_notIn(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "exists":
+			out.Values[i] = ec._WebhookCondition_exists(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "matches":
+			out.Values[i] = ec._WebhookCondition_matches(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var webhookDeliveryImplementors = []string{"WebhookDelivery"}
 
 func (ec *executionContext) _WebhookDelivery(ctx context.Context, sel ast.SelectionSet, obj *model.WebhookDelivery) graphql.Marshaler {
@@ -2450,6 +2833,11 @@ func (ec *executionContext) _WebhookDelivery(ctx context.Context, sel ast.Select
 		case "outcome":
 			out.Values[i] = ec._WebhookDelivery_outcome(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "event":
+			out.Values[i] = ec._WebhookDelivery_event(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "detail":
@@ -2551,6 +2939,17 @@ func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.Selecti
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "preset":
+			out.Values[i] = ec._WebhookTrigger_preset(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "when":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WebhookTrigger_when(ctx, field, obj)
+				})
 		case "deliveries":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -2708,6 +3107,35 @@ func (ec *executionContext) marshalNUpdateTriggerPayload2ᚖrouseᚗdevᚋrouse�
 	return ec._UpdateTriggerPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNWebhookCondition2ᚕᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWebhookConditionᚄ(ctx context.Context, sel ast.SelectionSet, v []*domain.WebhookCondition) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNWebhookCondition2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWebhookCondition(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNWebhookCondition2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWebhookCondition(ctx context.Context, sel ast.SelectionSet, v *domain.WebhookCondition) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "WebhookCondition!")
+		return graphql.Null
+	}
+	return ec._WebhookCondition(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNWebhookConditionInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookConditionInput(ctx context.Context, v any) (*model.WebhookConditionInput, error) {
+	res, err := ec.unmarshalInputWebhookConditionInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNWebhookDelivery2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookDeliveryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.WebhookDelivery) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -2786,6 +3214,39 @@ func (ec *executionContext) unmarshalOTriggerSpecInput2ᚕᚖrouseᚗdevᚋrouse
 		}
 	}
 	return res, nil
+}
+
+func (ec *executionContext) unmarshalOWebhookConditionInput2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookConditionInputᚄ(ctx context.Context, v any) ([]*model.WebhookConditionInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.WebhookConditionInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNWebhookConditionInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookConditionInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalOWebhookPreset2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWebhookPreset(ctx context.Context, v any) (*domain.WebhookPreset, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.WebhookPreset)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOWebhookPreset2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWebhookPreset(ctx context.Context, sel ast.SelectionSet, v *domain.WebhookPreset) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOWebhookSpecInput2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐWebhookSpecInput(ctx context.Context, v any) (*model.WebhookSpecInput, error) {

@@ -149,6 +149,11 @@ func (r *webhookTriggerResolver) ReplayWindow(ctx context.Context, obj *model.We
 	return time.Duration(obj.ReplayWindowMs) * time.Millisecond, nil
 }
 
+// When is the resolver for the when field.
+func (r *webhookTriggerResolver) When(ctx context.Context, obj *model.WebhookTrigger) ([]*domain.WebhookCondition, error) {
+	return shownConditions(obj.Conditions), nil
+}
+
 // Deliveries is the resolver for the deliveries field.
 func (r *webhookTriggerResolver) Deliveries(ctx context.Context, obj *model.WebhookTrigger, first int) ([]*model.WebhookDelivery, error) {
 	if first < 1 || first > deliveriesMost {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql"
+
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/routinetrigger"
 	"rouse.dev/rouse/graph/model"
@@ -63,7 +65,8 @@ func (r *Resolver) triggerSpec(in *model.TriggerSpecInput, path []string) (newTr
 	}
 	hook := in.Webhook
 	t := newTrigger{spec: store.TriggerSpec{ID: store.NewTriggerID(domain.TriggerKindWebhook), Kind: domain.TriggerKindWebhook, Enabled: orTrue(hook.Enabled),
-		SigningMode: hook.SigningMode, ReplayWindow: domain.DefaultReplayWindow, RequireTimestamp: hook.RequireTimestamp}}
+		SigningMode: hook.SigningMode, ReplayWindow: domain.DefaultReplayWindow, RequireTimestamp: hook.RequireTimestamp,
+		Preset: valueOf(hook.Preset), Conditions: conditions(hook.When)}}
 	if hook.ReplayWindow != nil {
 		t.spec.ReplayWindow = *hook.ReplayWindow
 	}
@@ -78,6 +81,32 @@ func (r *Resolver) triggerSpec(in *model.TriggerSpecInput, path []string) (newTr
 	var err error
 	t.secret, t.spec.Secret, err = r.sealSecret(t.spec.ID, hook.Secret)
 	return t, err
+}
+
+// conditions reads the conditions of a webhook; what is wrong with them the domain says.
+func conditions(list []*model.WebhookConditionInput) []domain.WebhookCondition {
+	out := []domain.WebhookCondition{}
+	for _, c := range list {
+		out = append(out, domain.WebhookCondition{Path: c.Path, Header: c.Header, In: c.In, NotIn: c.NotIn, Exists: c.Exists, Matches: c.Matches})
+	}
+	return out
+}
+
+// shownConditions are conditions as the API shows them.
+func shownConditions(list []domain.WebhookCondition) []*domain.WebhookCondition {
+	out := make([]*domain.WebhookCondition, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}
+
+func changeOfConditions(in graphql.Omittable[[]*model.WebhookConditionInput]) domain.Change[[]domain.WebhookCondition] {
+	change := domain.Change[[]domain.WebhookCondition]{Set: in.IsSet()}
+	if list := in.Value(); list != nil {
+		change.Value = new(conditions(list))
+	}
+	return change
 }
 
 // sealSecret seals a webhook's secret for its trigger; nil: a new one.
@@ -129,6 +158,7 @@ func (r *Resolver) updateTrigger(ctx context.Context, in model.UpdateTriggerInpu
 		Patch: domain.TriggerPatch{
 			Enabled: changeOf(in.Enabled), Cron: changeOf(in.Cron), TimeZone: changeOf(in.TimeZone), SigningMode: changeOf(in.SigningMode),
 			ReplayWindow: changeOf(in.ReplayWindow), RequireTimestamp: changeOf(in.RequireTimestamp),
+			Preset: changeOf(in.Preset), Conditions: changeOfConditions(in.When),
 		},
 	})
 	if err != nil {
@@ -205,7 +235,7 @@ const deliveriesMost = 100
 func deliveries(logged []reads.LoggedDelivery, first int) []*model.WebhookDelivery {
 	out := []*model.WebhookDelivery{}
 	for _, d := range logged[:min(len(logged), first)] {
-		out = append(out, &model.WebhookDelivery{ReceivedAt: d.ReceivedAt, Status: d.Status, Outcome: d.Outcome, Detail: orNil(d.Detail), RoutineRunID: d.RoutineRunID})
+		out = append(out, &model.WebhookDelivery{ReceivedAt: d.ReceivedAt, Status: d.Status, Outcome: d.Outcome, Detail: orNil(d.Detail), Event: orNil(d.Event), RoutineRunID: d.RoutineRunID})
 	}
 	return out
 }
@@ -215,7 +245,11 @@ func deliveries(logged []reads.LoggedDelivery, first int) []*model.WebhookDelive
 func sampleCurl(base string, t *ent.RoutineTrigger, declared []domain.RoutineVariable) string {
 	command := "BODY=" + shellQuoted(domain.SampleBody(declared)) + "; "
 	proof := ""
-	switch mode := valueOf(t.SigningMode); {
+	switch mode, preset := valueOf(t.SigningMode), valueOf(t.Preset); {
+	case preset != "" && mode != domain.SigningModeNone:
+		var prepare string
+		prepare, proof = presetProof(preset)
+		command += prepare
 	case mode == domain.SigningModeBearer:
 		command += "SECRET='<secret>'; "
 		proof = ` -H "Authorization: Bearer $SECRET"`
@@ -227,6 +261,29 @@ func sampleCurl(base string, t *ent.RoutineTrigger, declared []domain.RoutineVar
 		proof = ` -H "X-Signature-256: sha256=$(printf %s "$BODY" | openssl dgst -sha256 -hmac "$SECRET" -r | cut -d' ' -f1)"`
 	}
 	return command + "curl -sS -X POST -H 'Content-Type: application/json'" + proof + ` --data-binary "$BODY" ` + base + webhookPath(t)
+}
+
+// presetProof is how a shell proves a $BODY as a sender does: what it prepares, and its options for curl.
+func presetProof(preset domain.WebhookPreset) (prepare, proof string) {
+	const hmac = ` | openssl dgst -sha256 -hmac "$SECRET" -r | cut -d' ' -f1)`
+	prepare = "SECRET='<secret>'; NOW=$(date +%s); "
+	switch preset {
+	case domain.WebhookPresetGitHub:
+		proof = ` -H "X-GitHub-Event: push" -H "X-Hub-Signature-256: sha256=$(printf %s "$BODY"` + hmac + `"`
+	case domain.WebhookPresetGitLab:
+		proof = ` -H "X-Gitlab-Event: Push Hook" -H "X-Gitlab-Token: $SECRET"`
+	case domain.WebhookPresetStripe:
+		proof = ` -H "Stripe-Signature: t=$NOW,v1=$(printf %s "$NOW.$BODY"` + hmac + `"`
+	case domain.WebhookPresetSlack:
+		proof = ` -H "X-Slack-Request-Timestamp: $NOW" -H "X-Slack-Signature: v0=$(printf %s "v0:$NOW:$BODY"` + hmac + `"`
+	case domain.WebhookPresetLinear:
+		prepare += `BODY="{\"webhookTimestamp\":${NOW}000}"; `
+		proof = ` -H "Linear-Event: Issue" -H "Linear-Signature: $(printf %s "$BODY"` + hmac + `"`
+	case domain.WebhookPresetStandard:
+		prepare += "ID=msg_$NOW; "
+		proof = ` -H "webhook-id: $ID" -H "webhook-timestamp: $NOW" -H "webhook-signature: v1,$(printf %s "$ID.$NOW.$BODY" | openssl dgst -sha256 -hmac "$SECRET" -binary | openssl base64 -A)"`
+	}
+	return prepare, proof
 }
 
 // shellQuoted is a text as one word of a POSIX shell.

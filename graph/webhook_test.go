@@ -164,3 +164,85 @@ func TestASampleCommandSendsTheDeclaredVariables(t *testing.T) {
 		}
 	}
 }
+
+// A webhook's sender and conditions are saved, shown, changed and refused field by field; its sample command signs as its sender does.
+func TestAWebhookUnderstandsItsSender(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.routine(w.agent("Ada"), nil)
+	type condition struct {
+		Path, Header, Matches *string
+		In, NotIn             []string
+		Exists                *bool
+	}
+	type shown struct {
+		ID, SampleCurl string
+		Preset         *string
+		When           []condition
+	}
+	var out struct {
+		CreateTrigger, UpdateTrigger struct{ Trigger *shown }
+		RenderTemplate               struct {
+			Title                  string
+			Unresolved, Undeclared []string
+		}
+	}
+	const fields = "trigger { ... on WebhookTrigger { id sampleCurl preset when { path header in notIn exists matches } } }"
+	create := func(webhook map[string]any) string {
+		t.Helper()
+		out.CreateTrigger.Trigger = nil
+		return w.mutate("createTrigger", fields, map[string]any{"routineId": r.ID, "spec": map[string]any{"webhook": webhook}}, &out)
+	}
+	for preset, proof := range map[string]string{"GITHUB": "X-Hub-Signature-256: sha256=digest", "GITLAB": "X-Gitlab-Token: <secret>", "STRIPE": ",v1=digest", "SLACK": "X-Slack-Signature: v0=digest",
+		"LINEAR": "Linear-Signature: digest", "STANDARD": "webhook-signature: v1,"} {
+		if e := create(map[string]any{"preset": preset}); e != "" || out.CreateTrigger.Trigger.Preset == nil || *out.CreateTrigger.Trigger.Preset != preset {
+			t.Fatalf("%s: %q %+v", preset, e, out.CreateTrigger.Trigger)
+		}
+		const curl = `curl() { for a; do printf '[%s]' "$a"; done; }; openssl() { echo "digest -"; }; `
+		sent, err := exec.CommandContext(t.Context(), "sh", "-c", curl+out.CreateTrigger.Trigger.SampleCurl).CombinedOutput()
+		if w.ok(err); !strings.Contains(string(sent), proof) {
+			t.Errorf("%s: the command sends %s, want %s", preset, sent, proof)
+		}
+	}
+	when := []any{map[string]any{"header": "X-GitHub-Event", "in": []string{"issues"}}, map[string]any{"path": "action", "matches": "^opened$"}}
+	if e := create(map[string]any{"preset": "GITHUB", "when": when}); e != "" {
+		t.Fatal(e)
+	}
+	made := *out.CreateTrigger.Trigger
+	if len(made.When) != 2 || *made.When[0].Header != "X-GitHub-Event" || made.When[0].In[0] != "issues" || made.When[0].Path != nil || *made.When[1].Matches != "^opened$" {
+		t.Errorf("the conditions are %+v", made.When)
+	}
+	for want, webhook := range map[string]map[string]any{
+		"INVALID input.spec.webhook.when.0.path":   {"when": []any{map[string]any{"path": "a..b", "exists": true}}},
+		"INVALID input.spec.webhook.when.1":        {"when": []any{when[0], map[string]any{"path": "a"}}},
+		"INVALID input.spec.webhook.when.0.header": {"when": []any{map[string]any{"header": "Authorization", "exists": true}}},
+		"INVALID input.spec.webhook.signingMode":   {"preset": "STRIPE", "signingMode": "BEARER"},
+	} {
+		if got := create(webhook); got != want || out.CreateTrigger.Trigger != nil {
+			t.Errorf("%v: %q, want %q", webhook, got, want)
+		}
+	}
+	change := func(input map[string]any) string {
+		t.Helper()
+		input["triggerId"] = made.ID
+		return w.mutate("updateTrigger", fields, input, &out)
+	}
+	if e := change(map[string]any{"when": []any{map[string]any{"path": "x", "matches": "("}}}); e != "INVALID input.when.0.matches" {
+		t.Errorf("a change that cannot be judged: %q", e)
+	}
+	if e := change(map[string]any{"requireTimestamp": true}); e != "INVALID input.requireTimestamp" {
+		t.Errorf("a timestamp that GitHub does not send: %q", e)
+	}
+	if e := change(map[string]any{"replayWindow": "PT10M"}); e != "" || len(out.UpdateTrigger.Trigger.When) != 2 || out.UpdateTrigger.Trigger.Preset == nil {
+		t.Errorf("another field: %q %+v", e, out.UpdateTrigger.Trigger)
+	}
+	if e := change(map[string]any{"preset": nil, "when": nil}); e != "" || len(out.UpdateTrigger.Trigger.When) != 0 || out.UpdateTrigger.Trigger.Preset != nil {
+		t.Errorf("cleared: %q %+v", e, out.UpdateTrigger.Trigger)
+	}
+	w.Do(t.Context(), `query($i: RenderTemplateInput!) { renderTemplate(input: $i) { title unresolved undeclared } }`, map[string]any{"i": map[string]any{
+		"title": "{{header.X-GitHub-Event}} {{issue.labels.0.name}} {{issue.nope}} {{plain}}", "headers": map[string]any{"X-GitHub-Event": "issues"},
+		"values": map[string]any{"issue": map[string]any{"labels": []any{map[string]any{"name": "bug"}}}}}}, &out)
+	if p := out.RenderTemplate; p.Title != "issues bug {{issue.nope}} {{plain}}" || strings.Join(p.Unresolved, " ") != "issue.nope" || strings.Join(p.Undeclared, " ") != "plain" {
+		t.Errorf("the preview is %+v", p)
+	}
+}

@@ -1037,6 +1037,8 @@ var (
 		{Name: "previous_secret_expires_at", Type: field.TypeTime, Nullable: true},
 		{Name: "replay_window_ms", Type: field.TypeInt64, Default: 300000},
 		{Name: "require_timestamp", Type: field.TypeBool, Default: false},
+		{Name: "preset", Type: field.TypeEnum, Nullable: true, Enums: []string{"GITHUB", "GITLAB", "STRIPE", "SLACK", "LINEAR", "STANDARD"}},
+		{Name: "conditions", Type: field.TypeJSON, Default: "[]", SchemaType: map[string]string{"postgres": "jsonb"}},
 		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "routine_id", Type: field.TypeString, Size: 64},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
@@ -1049,13 +1051,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "routine_triggers_routines_triggers",
-				Columns:    []*schema.Column{RoutineTriggersColumns[21]},
+				Columns:    []*schema.Column{RoutineTriggersColumns[23]},
 				RefColumns: []*schema.Column{RoutinesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "routine_triggers_workspaces_workspace",
-				Columns:    []*schema.Column{RoutineTriggersColumns[22]},
+				Columns:    []*schema.Column{RoutineTriggersColumns[24]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -1080,12 +1082,12 @@ var (
 			{
 				Name:    "routinetrigger_routine_id",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineTriggersColumns[21]},
+				Columns: []*schema.Column{RoutineTriggersColumns[23]},
 			},
 			{
 				Name:    "routinetrigger_workspace_id",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineTriggersColumns[22]},
+				Columns: []*schema.Column{RoutineTriggersColumns[24]},
 			},
 		},
 	}
@@ -1860,6 +1862,7 @@ var (
 		{Name: "outcome", Type: field.TypeString, Size: 64},
 		{Name: "detail", Type: field.TypeString, Size: 1000, Default: ""},
 		{Name: "delivery_key", Type: field.TypeString, Nullable: true, Size: 400},
+		{Name: "event", Type: field.TypeString, Size: 100, Default: ""},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
 		{Name: "trigger_id", Type: field.TypeString, Size: 64},
 		{Name: "routine_run_id", Type: field.TypeString, Nullable: true, Size: 64},
@@ -1872,19 +1875,19 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "webhook_deliveries_workspaces_workspace",
-				Columns:    []*schema.Column{WebhookDeliveriesColumns[6]},
+				Columns:    []*schema.Column{WebhookDeliveriesColumns[7]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "webhook_deliveries_routine_triggers_trigger",
-				Columns:    []*schema.Column{WebhookDeliveriesColumns[7]},
+				Columns:    []*schema.Column{WebhookDeliveriesColumns[8]},
 				RefColumns: []*schema.Column{RoutineTriggersColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "webhook_deliveries_routine_runs_routine_run",
-				Columns:    []*schema.Column{WebhookDeliveriesColumns[8]},
+				Columns:    []*schema.Column{WebhookDeliveriesColumns[9]},
 				RefColumns: []*schema.Column{RoutineRunsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
@@ -1893,7 +1896,7 @@ var (
 			{
 				Name:    "webhookdelivery_trigger_id_created_at",
 				Unique:  false,
-				Columns: []*schema.Column{WebhookDeliveriesColumns[7], WebhookDeliveriesColumns[1]},
+				Columns: []*schema.Column{WebhookDeliveriesColumns[8], WebhookDeliveriesColumns[1]},
 			},
 		},
 	}
@@ -2216,6 +2219,7 @@ func init() {
 	RoutineTriggersTable.Annotation = &entsql.Annotation{}
 	RoutineTriggersTable.Annotation.Checks = map[string]string{
 		"routine_triggers_kind":         "kind IN ('SCHEDULE', 'WEBHOOK', 'MANUAL')",
+		"routine_triggers_preset":       "preset IN ('GITHUB', 'GITLAB', 'STRIPE', 'SLACK', 'LINEAR', 'STANDARD')",
 		"routine_triggers_schedule":     "kind <> 'SCHEDULE' OR (cron IS NOT NULL AND time_zone IS NOT NULL)",
 		"routine_triggers_signing_mode": "signing_mode IN ('NONE', 'BEARER', 'HMAC_SHA256')",
 		"routine_triggers_webhook":      "kind <> 'WEBHOOK' OR (public_id IS NOT NULL AND signing_mode IS NOT NULL)",

@@ -59,6 +59,10 @@ const (
 	FieldReplayWindowMs = "replay_window_ms"
 	// FieldRequireTimestamp holds the string denoting the require_timestamp field in the database.
 	FieldRequireTimestamp = "require_timestamp"
+	// FieldPreset holds the string denoting the preset field in the database.
+	FieldPreset = "preset"
+	// FieldConditions holds the string denoting the conditions field in the database.
+	FieldConditions = "conditions"
 	// FieldDeletedAt holds the string denoting the deleted_at field in the database.
 	FieldDeletedAt = "deleted_at"
 	// EdgeWorkspace holds the string denoting the workspace edge name in mutations.
@@ -107,6 +111,8 @@ var Columns = []string{
 	FieldPreviousSecretExpiresAt,
 	FieldReplayWindowMs,
 	FieldRequireTimestamp,
+	FieldPreset,
+	FieldConditions,
 	FieldDeletedAt,
 }
 
@@ -149,6 +155,8 @@ var (
 	DefaultReplayWindowMs int64
 	// DefaultRequireTimestamp holds the default value on creation for the "require_timestamp" field.
 	DefaultRequireTimestamp bool
+	// DefaultConditions holds the default value on creation for the "conditions" field.
+	DefaultConditions []domain.WebhookCondition
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
 	IDValidator func(string) error
 )
@@ -170,6 +178,16 @@ func SigningModeValidator(sm domain.SigningMode) error {
 		return nil
 	default:
 		return fmt.Errorf("routinetrigger: invalid enum value for signing_mode field: %q", sm)
+	}
+}
+
+// PresetValidator is a validator for the "preset" field enum values. It is called by the builders before save.
+func PresetValidator(pr domain.WebhookPreset) error {
+	switch pr {
+	case "GITHUB", "GITLAB", "STRIPE", "SLACK", "LINEAR", "STANDARD":
+		return nil
+	default:
+		return fmt.Errorf("routinetrigger: invalid enum value for preset field: %q", pr)
 	}
 }
 
@@ -286,6 +304,11 @@ func ByRequireTimestamp(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRequireTimestamp, opts...).ToFunc()
 }
 
+// ByPreset orders the results by the preset field.
+func ByPreset(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPreset, opts...).ToFunc()
+}
+
 // ByDeletedAt orders the results by the deleted_at field.
 func ByDeletedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDeletedAt, opts...).ToFunc()
@@ -331,4 +354,11 @@ var (
 	_ graphql.Marshaler = (*domain.SigningMode)(nil)
 	// domain.SigningMode must implement graphql.Unmarshaler.
 	_ graphql.Unmarshaler = (*domain.SigningMode)(nil)
+)
+
+var (
+	// domain.WebhookPreset must implement graphql.Marshaler.
+	_ graphql.Marshaler = (*domain.WebhookPreset)(nil)
+	// domain.WebhookPreset must implement graphql.Unmarshaler.
+	_ graphql.Unmarshaler = (*domain.WebhookPreset)(nil)
 )

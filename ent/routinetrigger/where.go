@@ -1272,6 +1272,46 @@ func RequireTimestampNEQ(v bool) predicate.RoutineTrigger {
 	return predicate.RoutineTrigger(sql.FieldNEQ(FieldRequireTimestamp, v))
 }
 
+// PresetEQ applies the EQ predicate on the "preset" field.
+func PresetEQ(v domain.WebhookPreset) predicate.RoutineTrigger {
+	vc := v
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldPreset, vc))
+}
+
+// PresetNEQ applies the NEQ predicate on the "preset" field.
+func PresetNEQ(v domain.WebhookPreset) predicate.RoutineTrigger {
+	vc := v
+	return predicate.RoutineTrigger(sql.FieldNEQ(FieldPreset, vc))
+}
+
+// PresetIn applies the In predicate on the "preset" field.
+func PresetIn(vs ...domain.WebhookPreset) predicate.RoutineTrigger {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.RoutineTrigger(sql.FieldIn(FieldPreset, v...))
+}
+
+// PresetNotIn applies the NotIn predicate on the "preset" field.
+func PresetNotIn(vs ...domain.WebhookPreset) predicate.RoutineTrigger {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.RoutineTrigger(sql.FieldNotIn(FieldPreset, v...))
+}
+
+// PresetIsNil applies the IsNil predicate on the "preset" field.
+func PresetIsNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIsNull(FieldPreset))
+}
+
+// PresetNotNil applies the NotNil predicate on the "preset" field.
+func PresetNotNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotNull(FieldPreset))
+}
+
 // DeletedAtEQ applies the EQ predicate on the "deleted_at" field.
 func DeletedAtEQ(v time.Time) predicate.RoutineTrigger {
 	return predicate.RoutineTrigger(sql.FieldEQ(FieldDeletedAt, v))

@@ -3,6 +3,7 @@ package schema
 import (
 	"entgo.io/contrib/entgql"
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
@@ -110,6 +111,8 @@ func (RoutineTrigger) Fields() []ent.Field {
 		field.Time("previous_secret_expires_at").Optional().Nillable().Annotations(hidden()),
 		field.Int64("replay_window_ms").Default(300_000).Annotations(hidden()),
 		field.Bool("require_timestamp").Default(false).Annotations(hidden()),
+		field.Enum("preset").GoType(domain.WebhookPreset("")).Optional().Nillable().Annotations(hidden()),
+		field.JSON("conditions", []domain.WebhookCondition{}).SchemaType(jsonb()).Default([]domain.WebhookCondition{}).Annotations(entsql.Default("[]"), hidden()),
 		field.Time("deleted_at").Optional().Nillable().Annotations(hidden()),
 	}
 }
@@ -134,6 +137,7 @@ func (RoutineTrigger) Annotations() []schema.Annotation {
 	return []schema.Annotation{table(map[string]string{
 		"routine_triggers_kind":         oneOf("kind", domain.TriggerKind("").Values()),
 		"routine_triggers_signing_mode": oneOf("signing_mode", domain.SigningMode("").Values()),
+		"routine_triggers_preset":       oneOf("preset", domain.WebhookPreset("").Values()),
 		"routine_triggers_schedule":     "kind <> 'SCHEDULE' OR (cron IS NOT NULL AND time_zone IS NOT NULL)",
 		"routine_triggers_webhook":      "kind <> 'WEBHOOK' OR (public_id IS NOT NULL AND signing_mode IS NOT NULL)",
 	})}
@@ -221,6 +225,7 @@ func (WebhookDelivery) Fields() []ent.Field {
 		field.String("outcome").MaxRuneLen(64),
 		field.String("detail").MaxRuneLen(1000).Default(""),
 		field.String("delivery_key").MaxRuneLen(400).Optional().Nillable(),
+		field.String("event").MaxRuneLen(100).Default("").Annotations(entsql.Default("")),
 	}
 }
 

@@ -31,6 +31,8 @@ const (
 	FieldDetail = "detail"
 	// FieldDeliveryKey holds the string denoting the delivery_key field in the database.
 	FieldDeliveryKey = "delivery_key"
+	// FieldEvent holds the string denoting the event field in the database.
+	FieldEvent = "event"
 	// EdgeWorkspace holds the string denoting the workspace edge name in mutations.
 	EdgeWorkspace = "workspace"
 	// EdgeTrigger holds the string denoting the trigger edge name in mutations.
@@ -73,6 +75,7 @@ var Columns = []string{
 	FieldOutcome,
 	FieldDetail,
 	FieldDeliveryKey,
+	FieldEvent,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -102,6 +105,10 @@ var (
 	DetailValidator func(string) error
 	// DeliveryKeyValidator is a validator for the "delivery_key" field. It is called by the builders before save.
 	DeliveryKeyValidator func(string) error
+	// DefaultEvent holds the default value on creation for the "event" field.
+	DefaultEvent string
+	// EventValidator is a validator for the "event" field. It is called by the builders before save.
+	EventValidator func(string) error
 	// DefaultID holds the default value on creation for the "id" field.
 	DefaultID func() xid.ID
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
@@ -154,6 +161,11 @@ func ByDetail(opts ...sql.OrderTermOption) OrderOption {
 // ByDeliveryKey orders the results by the delivery_key field.
 func ByDeliveryKey(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDeliveryKey, opts...).ToFunc()
+}
+
+// ByEvent orders the results by the event field.
+func ByEvent(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldEvent, opts...).ToFunc()
 }
 
 // ByWorkspaceField orders the results by workspace field.

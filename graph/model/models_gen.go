@@ -1418,8 +1418,10 @@ type RenderTemplateInput struct {
 	Description string `json:"description"`
 	// Declarations.
 	Variables []*RoutineVariableInput `json:"variables"`
-	// Values; one that is not a string is taken as its JSON text.
+	// Values; one that is not a string is taken as its JSON text, of which paths name parts.
 	Values map[string]any `json:"values,omitempty"`
+	// Headers of a delivery, by name.
+	Headers map[string]any `json:"headers,omitempty"`
 	// Pretend it is now.
 	At *time.Time `json:"at,omitempty"`
 	// Zone of {{date}}.
@@ -2184,8 +2186,10 @@ type TemplatePreview struct {
 	Description string `json:"description"`
 	// Values used and where they came from.
 	Values []*ResolvedVariable `json:"values"`
-	// Names used but not declared; saving declares them.
+	// Names used but not declared; saving declares them. Paths such as issue.title are not declared.
 	Undeclared []string `json:"undeclared"`
+	// Paths used, such as issue.title or header.X-GitHub-Event, for which the values have nothing: they stay as they are written.
+	Unresolved []string `json:"unresolved"`
 	// Problems.
 	UserErrors []*UserError `json:"userErrors"`
 }
@@ -2400,6 +2404,10 @@ type UpdateTriggerInput struct {
 	ReplayWindow graphql.Omittable[*time.Duration] `json:"replayWindow,omitempty"`
 	// Refuse signatures without a timestamp; null: false.
 	RequireTimestamp graphql.Omittable[*bool] `json:"requireTimestamp,omitempty"`
+	// The sender that a webhook understands; null: none.
+	Preset graphql.Omittable[*domain.WebhookPreset] `json:"preset,omitempty"`
+	// Conditions of which all must hold for a delivery to fire, at most 20, instead of those there are; null: none.
+	When graphql.Omittable[[]*WebhookConditionInput] `json:"when,omitempty"`
 }
 
 // Result of updateTrigger.
@@ -2590,6 +2598,22 @@ type WakeupFilter struct {
 	Since *time.Time `json:"since,omitempty"`
 }
 
+// A condition on a delivery. Exactly one of path and header is set, and exactly one of in, notIn, exists and matches. A value that is no string is compared by its JSON text.
+type WebhookConditionInput struct {
+	// Path into the body, of at most 10 parts, e.g. issue.state or labels.0.name, or webhook.event.
+	Path *string `json:"path,omitempty"`
+	// Name of a header; none that holds a proof.
+	Header *string `json:"header,omitempty"`
+	// It is there, and one of these 1 to 100 texts of at most 200 characters.
+	In []string `json:"in,omitempty"`
+	// It is not there, or none of these 1 to 100 texts of at most 200 characters.
+	NotIn []string `json:"notIn,omitempty"`
+	// Whether it is there.
+	Exists *bool `json:"exists,omitempty"`
+	// It is there, and this regular expression of RE2 finds something in it; at most 200 characters.
+	Matches *string `json:"matches,omitempty"`
+}
+
 // A webhook trigger to make.
 type WebhookSpecInput struct {
 	// How callers prove themselves.
@@ -2598,6 +2622,10 @@ type WebhookSpecInput struct {
 	ReplayWindow *time.Duration `json:"replayWindow,omitempty"`
 	// Refuse signatures without a timestamp.
 	RequireTimestamp bool `json:"requireTimestamp"`
+	// The sender that it understands; signingMode is then HMAC_SHA256 or NONE.
+	Preset *domain.WebhookPreset `json:"preset,omitempty"`
+	// Conditions of which all must hold for a delivery to fire, at most 20.
+	When []*WebhookConditionInput `json:"when,omitempty"`
 	// Own secret, 16 to 256 visible ASCII characters; made by default.
 	Secret *string `json:"secret,omitempty"`
 	// May fire.

@@ -55,6 +55,7 @@ type WebhookDelivery struct {
 	Status       int
 	Outcome      string
 	Detail       *string
+	Event        *string
 	RoutineRunID xid.ID
 }
 

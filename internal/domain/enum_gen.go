@@ -955,6 +955,24 @@ func (v WakeupStatus) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 // UnmarshalGQL reads the value, or says which values there are.
 func (v *WakeupStatus) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, wakeupStatusValues) }
 
+var webhookPresetValues = []WebhookPreset{
+	WebhookPresetGitHub,
+	WebhookPresetGitLab,
+	WebhookPresetStripe,
+	WebhookPresetSlack,
+	WebhookPresetLinear,
+	WebhookPresetStandard,
+}
+
+// Values lists every WebhookPreset, in the order of the constants.
+func (WebhookPreset) Values() []string { return enumValues(webhookPresetValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v WebhookPreset) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *WebhookPreset) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, webhookPresetValues) }
+
 var workflowKindValues = []WorkflowKind{
 	WorkflowKindKanban,
 	WorkflowKindOffice,

@@ -66,6 +66,20 @@ const (
 	SigningModeHMACSHA256 SigningMode = "HMAC_SHA256" // HMAC-SHA-256 over the raw body, or over timestamp and body
 )
 
+// WebhookPreset is a sender that a webhook understands: how it signs, how it calls its events, and how it names a delivery.
+//
+//rouse:enum
+type WebhookPreset string
+
+const (
+	WebhookPresetGitHub   WebhookPreset = "GITHUB"   // X-Hub-Signature-256, X-GitHub-Event, X-GitHub-Delivery
+	WebhookPresetGitLab   WebhookPreset = "GITLAB"   // X-Gitlab-Token or Standard Webhooks, X-Gitlab-Event, Idempotency-Key
+	WebhookPresetStripe   WebhookPreset = "STRIPE"   // Stripe-Signature, type and id of the body
+	WebhookPresetSlack    WebhookPreset = "SLACK"    // X-Slack-Signature, event.type and event_id of the body
+	WebhookPresetLinear   WebhookPreset = "LINEAR"   // Linear-Signature, Linear-Event, Linear-Delivery
+	WebhookPresetStandard WebhookPreset = "STANDARD" // Standard Webhooks, type of the body, webhook-id
+)
+
 // RoutineRunSource is the kind of trigger behind a fire.
 //
 //rouse:enum

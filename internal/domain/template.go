@@ -10,8 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// placeholder is a variable in a template; blanks inside the braces do not matter.
-var placeholder = regexp.MustCompile(`\{\{[ \t]*([A-Za-z_][A-Za-z0-9_-]{0,63})[ \t]*\}\}`)
+// namePattern is what a placeholder may name: a variable, or a path of parts with dots between them.
+const namePattern = `[A-Za-z_][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64}){0,9}`
+
+// placeholder is a variable or a path in a template; blanks inside the braces do not matter.
+var placeholder = regexp.MustCompile(`\{\{[ \t]*(` + namePattern + `)[ \t]*\}\}`)
 
 // Placeholders is the names of the variables that texts use, each once, in order of first use.
 func Placeholders(texts ...string) []string {
@@ -36,7 +39,7 @@ func Undeclared(declared []RoutineVariable, template *TaskTemplate) []string {
 	for _, v := range declared {
 		known[v.Name] = true
 	}
-	return slices.DeleteFunc(Placeholders(template.Title, template.Description), func(name string) bool { return isBuiltIn(name) || known[name] })
+	return slices.DeleteFunc(Placeholders(template.Title, template.Description), func(name string) bool { return isBuiltIn(name) || known[name] || isPath(name) })
 }
 
 // Declared is the declarations that saving a template leaves: those given, and an optional TEXT for each other name
@@ -54,6 +57,7 @@ func Declared(declared []RoutineVariable, template *TaskTemplate) []RoutineVaria
 // longer than limit bytes. It then returns a beginning that is longer by a rune at most, for CutText to mark.
 func Render(text string, values map[string]string, limit int) string {
 	var out strings.Builder
+	reader := newValueReader(values)
 	add := func(part string) { out.WriteString(CutText(part, max(limit+utf8.UTFMax-out.Len(), 0), "")) }
 	at := 0
 	for at < len(text) && out.Len() <= limit {
@@ -63,7 +67,7 @@ func Render(text string, values map[string]string, limit int) string {
 			break
 		}
 		add(text[at : at+found[0]])
-		value, ok := values[text[at+found[2]:at+found[3]]]
+		value, ok := reader.at(text[at+found[2] : at+found[3]])
 		if !ok {
 			value = text[at+found[0] : at+found[1]]
 		}

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -20,6 +21,8 @@ type TriggerSettings struct {
 	SigningMode      SigningMode
 	ReplayWindow     time.Duration
 	RequireTimestamp bool
+	Preset           WebhookPreset // "": none
+	Conditions       []WebhookCondition
 	HasSecret        bool // of a webhook; changed by rotating it only
 }
 
@@ -31,6 +34,8 @@ type TriggerPatch struct {
 	SigningMode      Change[SigningMode]
 	ReplayWindow     Change[time.Duration]
 	RequireTimestamp Change[bool]
+	Preset           Change[WebhookPreset]
+	Conditions       Change[[]WebhookCondition]
 }
 
 // TriggerChange is what a patch comes to. Replanned says that the expression or its zone is another one.
@@ -54,7 +59,11 @@ func (s TriggerSettings) Apply(p TriggerPatch, workspaceZone string) (TriggerCha
 	next.SigningMode = p.SigningMode.Or(s.SigningMode, SigningModeHMACSHA256)
 	next.ReplayWindow = p.ReplayWindow.Or(s.ReplayWindow, DefaultReplayWindow)
 	next.RequireTimestamp = p.RequireTimestamp.Or(s.RequireTimestamp, false)
+	next.Preset = p.Preset.Or(s.Preset, "")
+	next.Conditions = p.Conditions.Or(s.Conditions, []WebhookCondition{})
 	d := differences{}
+	d.add("preset", next.Preset != s.Preset)
+	d.add("when", !reflect.DeepEqual(next.Conditions, s.Conditions) && len(next.Conditions)+len(s.Conditions) > 0)
 	d.add("enabled", next.Enabled != s.Enabled)
 	d.add("cron", next.Cron != s.Cron)
 	d.add("timeZone", next.TimeZone != s.TimeZone)
@@ -74,7 +83,8 @@ func (p TriggerPatch) misplaced(kind TriggerKind) (problems []FieldError) {
 	}{
 		{"cron", p.Cron.Set, TriggerKindSchedule}, {"timeZone", p.TimeZone.Set, TriggerKindSchedule},
 		{"signingMode", p.SigningMode.Set, TriggerKindWebhook}, {"replayWindow", p.ReplayWindow.Set, TriggerKindWebhook},
-		{"requireTimestamp", p.RequireTimestamp.Set, TriggerKindWebhook},
+		{"requireTimestamp", p.RequireTimestamp.Set, TriggerKindWebhook}, {"preset", p.Preset.Set, TriggerKindWebhook},
+		{"when", p.Conditions.Set, TriggerKindWebhook},
 	} {
 		if f.set && kind != f.of {
 			problems = append(problems, FieldError{Field: []string{f.name}, Code: UserErrorCodeInvalid,
@@ -89,14 +99,28 @@ func (s TriggerSettings) problems() (problems []FieldError) {
 	if s.Kind != TriggerKindWebhook {
 		return nil
 	}
-	if problem := CheckReplayWindow(s.ReplayWindow); problem != nil {
-		problems = append(problems, *problem)
-	}
+	problems = CheckWebhook(s)
 	if s.SigningMode != SigningModeNone && !s.HasSecret {
 		problems = append(problems, FieldError{Field: []string{"signingMode"}, Code: UserErrorCodeInvalidState,
 			Message: "the trigger has no secret yet: make one with rotateTriggerSecret first"})
 	}
 	return problems
+}
+
+// CheckWebhook says what is wrong with the settings of a webhook, its secret aside.
+func CheckWebhook(s TriggerSettings) (problems []FieldError) {
+	if problem := CheckReplayWindow(s.ReplayWindow); problem != nil {
+		problems = append(problems, *problem)
+	}
+	if s.Preset != "" && s.SigningMode == SigningModeBearer {
+		problems = append(problems, FieldError{Field: []string{"signingMode"}, Code: UserErrorCodeInvalid,
+			Message: fmt.Sprintf("the preset %s says how a delivery is signed: leave signingMode HMAC_SHA256, or NONE for no proof", s.Preset)})
+	}
+	if s.RequireTimestamp && (s.Preset == WebhookPresetGitHub || s.Preset == WebhookPresetGitLab) {
+		problems = append(problems, FieldError{Field: []string{"requireTimestamp"}, Code: UserErrorCodeInvalid,
+			Message: fmt.Sprintf("%s signs without a timestamp, so that no delivery could prove itself: leave requireTimestamp out", s.Preset)})
+	}
+	return append(problems, CheckConditions(s.Conditions)...)
 }
 
 // CheckReplayWindow says what is wrong with a webhook's window.

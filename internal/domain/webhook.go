@@ -12,6 +12,9 @@ type WebhookOutcome string
 const (
 	WebhookAccepted          WebhookOutcome = "ACCEPTED"           // it fired
 	WebhookDuplicate         WebhookOutcome = "DUPLICATE"          // it had fired before
+	WebhookFiltered          WebhookOutcome = "FILTERED"           // a condition of the trigger does not hold
+	WebhookPing              WebhookOutcome = "PING"               // the sender asks whether the webhook is there
+	WebhookChallenge         WebhookOutcome = "CHALLENGE"          // the sender asks for its own text
 	WebhookNoSignature       WebhookOutcome = "NO_SIGNATURE"       // the proof is missing
 	WebhookBadSignature      WebhookOutcome = "BAD_SIGNATURE"      // the proof is wrong
 	WebhookClockSkew         WebhookOutcome = "CLOCK_SKEW"         // its timestamp is outside of the window
@@ -40,6 +43,10 @@ const (
 // WebhookVerified lists the outcomes of deliveries that proved themselves. Only these count for the rate limit, because
 // strangers must not be able to use up a sender's limit.
 var WebhookVerified = []WebhookOutcome{WebhookAccepted, WebhookDuplicate, WebhookBadBody, WebhookRefused, WebhookBacklogFull}
+
+// WebhookQuiet lists the outcomes of deliveries that proved themselves and fire nothing by design. They use up no limit, and of a
+// trigger's so many a minute are recorded.
+var WebhookQuiet = []WebhookOutcome{WebhookFiltered, WebhookPing, WebhookChallenge}
 
 // WebhookUnverified lists the outcomes of deliveries that did not.
 var WebhookUnverified = []WebhookOutcome{WebhookNoSignature, WebhookBadSignature, WebhookClockSkew, WebhookTimestampRequired, WebhookNoSecret, WebhookTooLarge}

@@ -34,6 +34,7 @@ type fireCall struct {
 	delivered Delivered
 	toRoute   xid.ID // the agent, if the fire's request was left to the dispatcher
 	unfit     error  // what is wrong with the delivery's body
+	filtered  string // the condition that keeps the delivery from firing
 	err       error  // why this call alone fires nothing
 }
 

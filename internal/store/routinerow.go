@@ -77,3 +77,11 @@ func (r *routineRow) fires() bool {
 func (r *routineRow) fingerprint(provided map[string]string) string {
 	return domain.Fingerprint(string(r.id), string(r.assigneeID), r.template, provided)
 }
+
+// texts are what the routine fills values into.
+func (r *routineRow) texts() []string {
+	if r.template == nil {
+		return []string{r.description}
+	}
+	return []string{r.template.Title, r.template.Description}
+}

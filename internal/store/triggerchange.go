@@ -27,7 +27,15 @@ type TriggerSpec struct {
 	SigningMode      domain.SigningMode
 	ReplayWindow     time.Duration
 	RequireTimestamp bool
+	Preset           domain.WebhookPreset // "": none
+	Conditions       []domain.WebhookCondition
 	Secret           *SealedSecret // nil where no proof is asked for
+}
+
+// settings are what a person chose of the trigger.
+func (s TriggerSpec) settings() domain.TriggerSettings {
+	return domain.TriggerSettings{Kind: s.Kind, Enabled: s.Enabled, Cron: s.Cron, TimeZone: s.TimeZone, SigningMode: s.SigningMode, ReplayWindow: s.ReplayWindow,
+		RequireTimestamp: s.RequireTimestamp, Preset: s.Preset, Conditions: s.Conditions, HasSecret: s.Secret != nil}
 }
 
 func (s TriggerSpec) isSchedule() bool { return s.Kind == domain.TriggerKindSchedule }
@@ -102,8 +110,14 @@ func (t *tx) createTrigger(ctx context.Context, workspaceID, routineID xid.ID, s
 		if spec.SigningMode != domain.SigningModeNone && spec.Secret == nil {
 			return "", domain.RefuseField([]string{"webhook", "secret"}, domain.UserErrorCodeRequired, "a webhook that asks for proof needs a secret")
 		}
-		if problem := domain.CheckReplayWindow(spec.ReplayWindow); problem != nil {
-			return "", domain.AsUserError([]domain.FieldError{problem.Under("webhook")})
+		if err := domain.AsUserError(domain.CheckWebhook(spec.settings())); err != nil {
+			return "", under(err, "webhook")
+		}
+		if spec.Preset != "" {
+			create.SetPreset(spec.Preset)
+		}
+		if len(spec.Conditions) > 0 {
+			create.SetConditions(spec.Conditions)
 		}
 		create.SetPublicID(newPublicID()).SetSigningMode(spec.SigningMode).SetReplayWindowMs(spec.ReplayWindow.Milliseconds()).
 			SetRequireTimestamp(spec.RequireTimestamp)
@@ -165,6 +179,10 @@ func triggerSettings(row *ent.RoutineTrigger) domain.TriggerSettings {
 	if row.SigningMode != nil {
 		s.SigningMode = *row.SigningMode
 	}
+	if row.Preset != nil {
+		s.Preset = *row.Preset
+	}
+	s.Conditions = row.Conditions
 	return s
 }
 
@@ -191,7 +209,13 @@ func (t *tx) updateTrigger(ctx context.Context, r routineRow, row *ent.RoutineTr
 			u.SetNextRunAt(schedule.Next(afterFire(t.Now, pgtx.OrZero(row.LastFiredAt))))
 		}
 	case domain.TriggerKindWebhook:
-		u.SetSigningMode(next.SigningMode).SetReplayWindowMs(next.ReplayWindow.Milliseconds()).SetRequireTimestamp(next.RequireTimestamp)
+		u.SetSigningMode(next.SigningMode).SetReplayWindowMs(next.ReplayWindow.Milliseconds()).SetRequireTimestamp(next.RequireTimestamp).
+			SetConditions(next.Conditions)
+		if next.Preset == "" {
+			u.ClearPreset()
+		} else {
+			u.SetPreset(next.Preset)
+		}
 	}
 	if err := u.Exec(ctx); err != nil {
 		return fmt.Errorf("update the trigger's row: %w", err)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -86,6 +87,8 @@ type Webhook struct {
 	Secret, Previous                  string
 	ReplayWindow                      time.Duration
 	RequireTimestamp                  bool
+	Preset                            domain.WebhookPreset // "": none
+	Conditions                        []domain.WebhookCondition
 	Now                               time.Time
 }
 
@@ -107,7 +110,8 @@ func (s *Routines) Webhooks(ctx context.Context, publicIDs []string) (map[string
 SELECT t.public_id, t.id, t.routine_id, t.workspace_id, t.signing_mode, coalesce(t.secret_sealed, ''),
   CASE
     WHEN t.previous_secret_expires_at > clock_timestamp() THEN coalesce(t.previous_secret_sealed, '')
-    ELSE '' END, t.replay_window_ms, t.require_timestamp, clock_timestamp()
+    ELSE '' END, t.replay_window_ms, t.require_timestamp, coalesce(t.preset, ''),
+  t.conditions, clock_timestamp()
 FROM routine_triggers t JOIN routines r ON r.id = t.routine_id
 WHERE t.public_id = ANY($1) AND t.kind = 'WEBHOOK' AND t.deleted_at IS NULL AND r.deleted_at IS NULL`
 	found := map[string]*Webhook{}
@@ -119,8 +123,13 @@ WHERE t.public_id = ANY($1) AND t.kind = 'WEBHOOK' AND t.deleted_at IS NULL AND 
 		var w Webhook
 		var publicID string
 		var window int64
-		if err := rows.Scan(&publicID, &w.TriggerID, &w.RoutineID, &w.WorkspaceID, &w.Mode, &w.Secret, &w.Previous, &window, &w.RequireTimestamp, &w.Now); err != nil {
+		var conditions []byte
+		if err := rows.Scan(&publicID, &w.TriggerID, &w.RoutineID, &w.WorkspaceID, &w.Mode, &w.Secret, &w.Previous, &window, &w.RequireTimestamp,
+			&w.Preset, &conditions, &w.Now); err != nil {
 			return struct{}{}, err
+		}
+		if err := json.Unmarshal(conditions, &w.Conditions); err != nil {
+			return struct{}{}, fmt.Errorf("decode the conditions of webhook %s: %w", w.TriggerID, err)
 		}
 		w.ReplayWindow = time.Duration(window) * time.Millisecond
 		found[publicID] = &w
@@ -130,17 +139,20 @@ WHERE t.public_id = ANY($1) AND t.kind = 'WEBHOOK' AND t.deleted_at IS NULL AND 
 }
 
 // Delivery is a POST that proved itself. Key is the sender's name of the delivery, and Signature a timestamped
-// signature; "" when it has none. A delivery is a repetition when either has been seen before.
+// signature; "" when it has none. A delivery is a repetition when either has been seen before. Event is what its sender calls the
+// event, and Headers are those that may be told of, by their names in small letters.
 type Delivery struct {
-	Webhook        *Webhook
-	Body           []byte
-	Key, Signature string
+	Webhook               *Webhook
+	Body                  []byte
+	Key, Signature, Event string
+	Headers               map[string]string
 }
 
-// Delivered is what became of a delivery. Problem is why nothing fired, for the sender.
+// Delivered is what became of a delivery. Problem is why nothing fired, for the sender, and Detail for the operator alone.
 type Delivered struct {
 	Outcome      domain.WebhookOutcome
 	Problem      string
+	Detail       string
 	RoutineRunID xid.ID
 	Status       domain.RoutineRunStatus
 	AgentID      xid.ID // to route; "": nothing was sent, or it has its run
@@ -160,10 +172,15 @@ func (s *Routines) Deliver(ctx context.Context, d Delivery) (Delivered, error) {
 	return x.delivered, nil
 }
 
-// provide takes the values that a delivery provides out of its body.
+// provide takes the values that a delivery provides out of its body, and those headers that the routine's texts name. What its
+// conditions look at besides is no value of the fire.
 func (x *fireCall) provide() {
-	if x.delivery != nil {
-		x.Variables, x.unfit = domain.WebhookValues(x.delivery.Body)
+	d := x.delivery
+	if d == nil {
+		return
+	}
+	if x.Variables, x.unfit = domain.DeliveryValues(d.Body, d.Event, d.Headers, x.routine.texts()); x.unfit == nil {
+		x.filtered = domain.FilterDelivery(d.Webhook.Conditions, domain.ConditionValues(d.Webhook.Conditions, x.Variables, d.Headers))
 	}
 }
 
@@ -174,6 +191,10 @@ func (b *callBatch) decideDelivery(x *fireCall) error {
 		return domain.RefuseField([]string{"triggerId"}, domain.UserErrorCodeNotFound, "there is no trigger %s in this workspace", x.TriggerID)
 	}
 	if x.delivered = b.gate(x); x.delivered.Outcome != "" {
+		return nil
+	}
+	if x.filtered != "" {
+		x.delivered = Delivered{Outcome: domain.WebhookFiltered, Detail: x.filtered}
 		return nil
 	}
 	values, unfit, err := x.valuesOf(b.Now)
@@ -262,8 +283,10 @@ func (x *fireCall) valuesOf(now time.Time) (values map[string]string, unfit stri
 // WebhookStatus is the HTTP status that answers an outcome.
 func WebhookStatus(o domain.WebhookOutcome) int {
 	switch o {
-	case domain.WebhookAccepted, domain.WebhookDuplicate:
+	case domain.WebhookAccepted, domain.WebhookDuplicate, domain.WebhookFiltered:
 		return 202
+	case domain.WebhookPing, domain.WebhookChallenge:
+		return 200
 	case domain.WebhookBadBody:
 		return 400
 	case domain.WebhookRefused:
@@ -287,6 +310,7 @@ func (t *tx) recordDeliveries(ctx context.Context, batch []*fireCall) error {
 		Outcome   string `json:"outcome"`
 		Detail    string `json:"detail"`
 		Key       string `json:"key,omitempty"`
+		Event     string `json:"event"`
 	}
 	var rows []row
 	limited := map[xid.ID]bool{}
@@ -296,7 +320,7 @@ func (t *tx) recordDeliveries(ctx context.Context, batch []*fireCall) error {
 			continue
 		}
 		limited[x.TriggerID] = limited[x.TriggerID] || out.Outcome == domain.WebhookRateLimited
-		rows = append(rows, row{xid.New("whd"), x.WorkspaceID, x.TriggerID, out.RoutineRunID, WebhookStatus(out.Outcome), string(out.Outcome), out.Problem, x.delivery.Signature})
+		rows = append(rows, row{xid.New("whd"), x.WorkspaceID, x.TriggerID, out.RoutineRunID, WebhookStatus(out.Outcome), string(out.Outcome), cmp.Or(out.Problem, out.Detail), x.delivery.Signature, x.delivery.Event})
 	}
 	if len(rows) == 0 {
 		return nil
@@ -306,20 +330,42 @@ func (t *tx) recordDeliveries(ctx context.Context, batch []*fireCall) error {
 		return fmt.Errorf("encode deliveries: %w", err)
 	}
 	const query = `
--- $1 the deliveries as JSON, $2 now, $3 since when one that was over the limit counts
+-- $1 the deliveries as JSON, $2 now, $3 since when one that was over the limit counts, $4 outcomes of those that
+-- fire nothing by design, $5 most of them that are recorded
 INSERT INTO webhook_deliveries (id, workspace_id, trigger_id, routine_run_id, status, outcome, detail,
-    delivery_key, created_at)
-SELECT id, workspace, trigger, fire, status, outcome, left(detail, 1000), key, $2
+    delivery_key, event, created_at)
+SELECT id, workspace, trigger, fire, status, outcome, left(detail, 1000), key, event, $2
 FROM json_to_recordset($1) AS n (id text, workspace text, trigger text, fire text, status int, outcome text,
-    detail text, key text)
+    detail text, key text, event text)
 -- of those over the limit one is recorded in a while, or a flood would fill the table
-WHERE outcome <> 'RATE_LIMITED'
-  OR NOT EXISTS (
+WHERE CASE
+  WHEN outcome = 'RATE_LIMITED' THEN NOT EXISTS (
     SELECT 1
     FROM webhook_deliveries d
-    WHERE d.trigger_id = n.trigger AND d.outcome = 'RATE_LIMITED' AND d.created_at > $3)`
-	_, err = pgtx.Exec(ctx, t, query, encoded, t.Now, t.Now.Add(-domain.WebhookRateWindow))
+    WHERE d.trigger_id = n.trigger AND d.outcome = 'RATE_LIMITED' AND d.created_at > $3)
+  WHEN outcome = ANY($4) THEN (
+    SELECT count(*)
+    FROM (
+      SELECT 1
+      FROM webhook_deliveries d
+      WHERE d.trigger_id = n.trigger AND d.outcome = ANY($4) AND d.created_at > $3
+      LIMIT $5) few) < $5
+  ELSE true END`
+	_, err = pgtx.Exec(ctx, t, query, encoded, t.Now, t.Now.Add(-domain.WebhookRateWindow), pgtx.EnumArray(domain.WebhookQuiet), domain.WebhookRateLimit)
 	return pgtx.Wrap("record deliveries", err)
+}
+
+// QuietDelivery records a delivery that proved itself and fires nothing by design.
+func (s *Routines) QuietDelivery(ctx context.Context, w *Webhook, outcome domain.WebhookOutcome, event string) error {
+	err := s.inTx(ctx, func(t *tx) error {
+		if err := t.ReadClock(ctx); err != nil {
+			return err
+		}
+		x := &fireCall{FireRoutine: FireRoutine{WorkspaceID: w.WorkspaceID, RoutineID: w.RoutineID, TriggerID: w.TriggerID},
+			delivery: &Delivery{Webhook: w, Event: event}, delivered: Delivered{Outcome: outcome}}
+		return t.recordDeliveries(ctx, []*fireCall{x})
+	})
+	return pgtx.Wrap("note a delivery", err)
 }
 
 // quietRejections is how long the feed says nothing more of a webhook that rejects.

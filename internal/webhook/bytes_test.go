@@ -61,7 +61,7 @@ func TestALongBodyMakesATaskThatIsCut(t *testing.T) {
 	})
 	body := `{"title":"","text":"` + strings.Repeat("é", 50_000) + `"}`
 	status, a := w.post(h.path, body, nil)
-	if status != 202 || a.Disposition != domain.RoutineRunStatusTaskCreated {
+	if status != 202 || a.Disposition != string(domain.RoutineRunStatusTaskCreated) {
 		t.Fatalf("%d %+v", status, a)
 	}
 	if n := w.count(`SELECT count(*) FROM tasks t JOIN routines r ON t.title = r.name WHERE octet_length(t.description) <= 65536 AND t.description LIKE '%makes it longer]'`); n != 1 {

@@ -59,10 +59,11 @@ func New(s *store.Routines, open Opener, strangers Strangers, log *slog.Logger) 
 
 // answer is the body of every answer.
 type answer struct {
-	RoutineRunID xid.ID                  `json:"routineRunId,omitempty"`
-	Disposition  domain.RoutineRunStatus `json:"disposition,omitempty"`
-	Deduplicated bool                    `json:"deduplicated"`
-	Error        *problem                `json:"error,omitempty"`
+	RoutineRunID xid.ID   `json:"routineRunId,omitempty"`
+	Disposition  string   `json:"disposition,omitempty"` // of the fire, or FILTERED, PING or CHALLENGE of what fires nothing by design
+	Deduplicated bool     `json:"deduplicated"`
+	Challenge    string   `json:"challenge,omitempty"` // what the sender wants back
+	Error        *problem `json:"error,omitempty"`
 }
 
 type problem struct {
@@ -116,7 +117,38 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		respond(w, http.StatusTooManyRequests, tooMany)
 		return
 	}
-	h.deliver(ctx, w, store.Delivery{Webhook: trigger, Body: body, Key: deliveryKey(r.Header), Signature: verdict.Signature})
+	notice := noticeOf(trigger.Preset, r.Header, body)
+	if notice.Quiet != "" {
+		h.quiet(ctx, w, trigger, notice)
+		return
+	}
+	h.deliver(ctx, w, store.Delivery{Webhook: trigger, Body: body, Key: notice.Key, Event: notice.Event, Headers: toldHeaders(r.Header), Signature: verdict.Signature})
+}
+
+// quiet answers a delivery that fires nothing by design.
+func (h *Handler) quiet(ctx context.Context, w http.ResponseWriter, t *store.Webhook, n Notice) {
+	if err := h.store.QuietDelivery(ctx, t, n.Quiet, n.Event); err != nil {
+		h.broken(ctx, w, t.TriggerID, err)
+		return
+	}
+	respond(w, store.WebhookStatus(n.Quiet), answer{Disposition: string(n.Quiet), Challenge: n.Challenge})
+}
+
+// Bounds of the headers that a delivery hands on; what is longer is left out.
+const (
+	headersMost = 100
+	headerBytes = 1 << 10
+)
+
+// toldHeaders are the headers of a delivery that texts and conditions may name, by their names in small letters: none that holds a proof.
+func toldHeaders(h http.Header) map[string]string {
+	told := map[string]string{}
+	for name, values := range h {
+		if value := strings.Join(values, ", "); len(told) < headersMost && len(value) <= headerBytes && !domain.IsProofHeader(name) {
+			told[strings.ToLower(name)] = domain.StorableText(value)
+		}
+	}
+	return told
 }
 
 var notFound = failure("NOT_FOUND", "there is no such webhook")
@@ -158,7 +190,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, domain.WebhookOut
 // verify opens the trigger's secrets and checks the request with them. A secret that cannot be opened does not count,
 // because it was sealed with another key.
 func (h *Handler) verify(t *store.Webhook, header http.Header, body []byte) Verdict {
-	p := Policy{Mode: t.Mode, Window: t.ReplayWindow, RequireTimestamp: t.RequireTimestamp, Now: t.Now}
+	p := Policy{Mode: t.Mode, Preset: t.Preset, Window: t.ReplayWindow, RequireTimestamp: t.RequireTimestamp, Now: t.Now}
 	var closed error
 	for _, sealed := range []string{t.Secret, t.Previous} {
 		if sealed == "" {
@@ -218,7 +250,10 @@ func (h *Handler) deliver(ctx context.Context, w http.ResponseWriter, d store.De
 	if out.Outcome == domain.WebhookRateLimited {
 		h.accepted.begin(d.Webhook.TriggerID)
 	}
-	a := answer{RoutineRunID: out.RoutineRunID, Disposition: out.Status, Deduplicated: out.Outcome == domain.WebhookDuplicate}
+	a := answer{RoutineRunID: out.RoutineRunID, Disposition: string(out.Status), Deduplicated: out.Outcome == domain.WebhookDuplicate}
+	if out.Outcome == domain.WebhookFiltered {
+		a.Disposition = string(out.Outcome)
+	}
 	if out.Problem != "" {
 		a.Error = &problem{string(out.Outcome), out.Problem}
 	}

@@ -157,7 +157,7 @@ func TestASignedPostFiresAndBringsItsValues(t *testing.T) {
 	h := w.hook(domain.SigningModeHMACSHA256, testSecret, nil)
 	const body = `{"branch":"release/2.0","n":42,"b":true,"o":{"a":1},"z":null}`
 	status, a := w.post(h.path, body, signed(testSecret, body))
-	if status != 202 || a.RoutineRunID == "" || a.Disposition != domain.RoutineRunStatusEnqueued || a.Deduplicated || a.Error != nil {
+	if status != 202 || a.RoutineRunID == "" || a.Disposition != string(domain.RoutineRunStatusEnqueued) || a.Deduplicated || a.Error != nil {
 		t.Fatalf("%d %+v", status, a)
 	}
 	var raw []byte

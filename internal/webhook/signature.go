@@ -35,6 +35,7 @@ const (
 // before; an empty one is never valid. Now is the instant that timestamps are compared with.
 type Policy struct {
 	Mode             domain.SigningMode
+	Preset           domain.WebhookPreset // "": any sender that signs as Mode says
 	Secrets          []string
 	Window           time.Duration
 	RequireTimestamp bool
@@ -69,15 +70,18 @@ func Verify(p Policy, h http.Header, body []byte) Verdict {
 		return reject(domain.WebhookNoSecret, "the trigger has no secret: rotate it to make one")
 	}
 	for _, name := range []string{headerAuthorization, headerSignature, headerHubSignature, headerRouseSignature, headerRouseTimestamp,
-		headerStandardID, headerStandardTimestamp, headerStandardSignature, headerSvixID, headerSvixTimestamp, headerSvixSignature} {
+		headerStandardID, headerStandardTimestamp, headerStandardSignature, headerSvixID, headerSvixTimestamp, headerSvixSignature,
+		headerGitLabToken, headerStripe, headerSlack, headerSlackTimestamp, headerLinear} {
 		if len(h.Values(name)) > 1 {
 			return reject(domain.WebhookBadSignature, "the header %s was sent more than once", name)
 		}
 	}
-	switch p.Mode {
-	case domain.SigningModeBearer:
+	switch {
+	case p.Preset != "":
+		return verifyPreset(p, secrets, h, body)
+	case p.Mode == domain.SigningModeBearer:
 		return verifyBearer(secrets, h)
-	case domain.SigningModeHMACSHA256:
+	case p.Mode == domain.SigningModeHMACSHA256:
 		return verifyHMAC(p, secrets, h, body)
 	}
 	return reject(domain.WebhookNoSecret, "the trigger's signing mode is not known")
@@ -92,12 +96,7 @@ func verifyBearer(secrets []string, h http.Header) Verdict {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return reject(domain.WebhookBadSignature, "the Authorization header is not of the form Bearer <secret>")
 	}
-	given, match := sha256.Sum256([]byte(strings.TrimSpace(token))), false
-	for _, s := range secrets {
-		want := sha256.Sum256([]byte(s))
-		match = hmac.Equal(given[:], want[:]) || match
-	}
-	if !match {
+	if !anySecret(secrets, strings.TrimSpace(token)) {
 		return reject(domain.WebhookBadSignature, "the bearer secret is another one")
 	}
 	return Verdict{Outcome: domain.WebhookAccepted}
@@ -107,9 +106,9 @@ func verifyBearer(secrets []string, h http.Header) Verdict {
 func verifyHMAC(p Policy, secrets []string, h http.Header, body []byte) Verdict {
 	switch {
 	case h.Get(headerStandardSignature) != "":
-		return verifyStandard(p, secrets, triple{h.Get(headerStandardID), h.Get(headerStandardTimestamp), h.Get(headerStandardSignature), "webhook"}, body)
+		return verifyStandard(p, secrets, standardTriple(h), body)
 	case h.Get(headerSvixSignature) != "":
-		return verifyStandard(p, secrets, triple{h.Get(headerSvixID), h.Get(headerSvixTimestamp), h.Get(headerSvixSignature), "svix"}, body)
+		return verifyStandard(p, secrets, svixTriple(h), body)
 	case h.Get(headerRouseSignature) != "":
 		return verifyTimestamped(p, secrets, h, body)
 	}
