@@ -68,19 +68,26 @@ func selected(operation *graphql.OperationContext, f graphql.CollectedField) []g
 // narrowed makes a query of runs read only the columns that the document shows below a path. A run has some fifty, and a row of
 // the API is written from few of them.
 func narrowed(ctx context.Context, q *ent.RunQuery, path ...string) *ent.RunQuery {
+	if columns := shownColumns(ctx, path...); columns != nil {
+		q.Select(columns...)
+	}
+	return q
+}
+
+// shownColumns are the columns of a run that the document shows below a path; nil: it shows what may need any.
+func shownColumns(ctx context.Context, path ...string) []string {
 	if graphql.GetFieldContext(ctx) == nil { // nobody shows what is read
-		return q
+		return nil
 	}
 	columns := []string{run.FieldID, run.FieldRequestedAt} // which every list orders by
 	for _, f := range shownOf(ctx, path...) {
 		column, known := runColumns[f.Name]
 		if !known {
-			return q
+			return nil
 		}
 		if !slices.Contains(columns, column) {
 			columns = append(columns, column)
 		}
 	}
-	q.Select(columns...)
-	return q
+	return columns
 }

@@ -50,6 +50,7 @@ type Resolver struct {
 	Patience time.Duration
 
 	topics *topic.Topics // of the subscriptions
+	points *points
 }
 
 // Signals says when to look at a run or a feed again. A signal only says "look", and may be lost, so readers poll, too.
@@ -87,7 +88,7 @@ func NewSchema(r Resolver) graphql.ExecutableSchema {
 	if r.Log == nil {
 		r.Log = slog.Default()
 	}
-	r.topics = &topic.Topics{}
+	r.topics, r.points = &topic.Topics{}, &points{reader: r.Reader}
 	if r.Reader != nil {
 		r.Reader.Intercept(ent.InterceptFunc(expectSiblings))
 	}

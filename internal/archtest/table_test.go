@@ -91,7 +91,7 @@ var rooms = []room{
 	}, "parse, one call, answer; what runs agents is reached through the store's rows"},
 	{"graph/model", []string{anyEnt, "internal/domain", "internal/xid"}, "the API's types"},
 	{"graph", []string{
-		anyEnt, pure, "graph/model", "internal/auth", "internal/event", "internal/metrics", "internal/secret", "internal/store", "internal/store/reads", "internal/topic", "internal/xid",
+		anyEnt, pure, "graph/model", "internal/auth", "internal/batch", "internal/event", "internal/metrics", "internal/secret", "internal/store", "internal/store/reads", "internal/topic", "internal/xid",
 	}, "parse, one call, answer; what runs agents is reached through small interfaces that server wires"},
 
 	// The wiring.

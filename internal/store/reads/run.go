@@ -8,7 +8,11 @@ import (
 	"slices"
 	"time"
 
+	entsql "entgo.io/ent/dialect/sql"
+
 	"rouse.dev/rouse/ent"
+	"rouse.dev/rouse/ent/predicate"
+	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runworkingcopy"
 	"rouse.dev/rouse/internal/domain"
@@ -23,6 +27,16 @@ type RunEvent struct {
 	Attempt    int
 	Data       json.RawMessage
 	OccurredAt time.Time
+}
+
+// RunIDs is the condition of ent's queries that a run is one of these. Unlike ent's own it is one text however many there are, so that
+// the statement stays prepared.
+func RunIDs(ids []string) predicate.Run {
+	return func(s *entsql.Selector) {
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			b.Ident(s.C(run.FieldID)).WriteString(" = ANY(").Arg(pgtx.TextArray(ids)).WriteString(")")
+		}))
+	}
 }
 
 // RunHead is a run's status with the newest that is stored of what happened to it.
