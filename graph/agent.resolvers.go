@@ -171,7 +171,7 @@ func (r *mutationResolver) WakeAgent(ctx context.Context, input model.WakeAgentI
 	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
 		return out, err
 	}
-	if out.WakeupRequest, err = r.Reader.WakeupRequest.Get(ctx, made.ID); err != nil {
+	if out.WakeupRequest, err = there(r.singles.requests.find(ctx, made.ID)); err != nil {
 		return nil, fmt.Errorf("read new wakeup request: %w", err)
 	}
 	return out, nil

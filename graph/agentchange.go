@@ -2,10 +2,8 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"rouse.dev/rouse/ent"
-	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
@@ -14,13 +12,9 @@ import (
 
 // presentAgent finds an agent that the caller sees and that is not deleted. Only the columns that are named are read; none: all.
 func (r *Resolver) presentAgent(ctx context.Context, id xid.ID, columns ...string) (*ent.Agent, error) {
-	query := r.Reader.Agent.Query().Where(agent.ID(id), agent.DeletedAtIsNil())
-	if len(columns) > 0 {
-		query.Select(columns...)
-	}
-	a, err := visible(query.Only(ctx))
+	a, err := r.singles.agents.find(ctx, id, columns...)
 	if err != nil {
-		return nil, fmt.Errorf("look for agent: %w", err)
+		return nil, err
 	}
 	if a == nil {
 		return nil, notFound("agentId", "agent")

@@ -117,7 +117,7 @@ func (r *wakeupRequestResolver) Agent(ctx context.Context, obj *ent.WakeupReques
 
 // Run is the resolver for the run field.
 func (r *wakeupRequestResolver) Run(ctx context.Context, obj *ent.WakeupRequest) (*ent.Run, error) {
-	return linked(ctx, load(ctx).runs, obj.RunID)
+	return r.runOf(ctx, obj.RunID)
 }
 
 // Workspace is the resolver for the workspace field.

@@ -63,7 +63,7 @@ VALUES ($1, $2, 'agt_1', 'cau_1', $1, 'USER', 'EVENT', 'QUEUED', clock_timestamp
 	if _, err := holder.ExecContext(t.Context(), `LOCK TABLE runs`); err != nil {
 		t.Fatal(err)
 	}
-	p := &points{reader: reader}
+	p := newSingles(reader).runs
 	of := func(workspace xid.ID) auth.Principal {
 		return auth.Principal{Kind: auth.KindToken, WorkspaceID: workspace}
 	}
@@ -73,7 +73,7 @@ VALUES ($1, $2, 'agt_1', 'cau_1', $1, 'USER', 'EVENT', 'QUEUED', clock_timestamp
 		to, waited := new(*ent.Run), make(chan struct{})
 		got = append(got, to)
 		all.Go(func() {
-			x, err := p.find(&waits{Context: t.Context(), then: func() { close(waited) }}, caller, id(run), columns)
+			x, err := p.find(&waits{Context: auth.WithPrincipal(t.Context(), caller), then: func() { close(waited) }}, id(run), columns...)
 			if err != nil {
 				t.Error(err)
 			}

@@ -49,8 +49,8 @@ type Resolver struct {
 	// which the edge closes a socket that does not take a message, or nobody learns where to go on.
 	Patience time.Duration
 
-	topics *topic.Topics // of the subscriptions
-	points *points
+	topics  *topic.Topics // of the subscriptions
+	singles *singles      // of all requests
 }
 
 // Signals says when to look at a run or a feed again. A signal only says "look", and may be lost, so readers poll, too.
@@ -88,7 +88,7 @@ func NewSchema(r Resolver) graphql.ExecutableSchema {
 	if r.Log == nil {
 		r.Log = slog.Default()
 	}
-	r.topics, r.points = &topic.Topics{}, &points{reader: r.Reader}
+	r.topics, r.singles = &topic.Topics{}, newSingles(r.Reader)
 	if r.Reader != nil {
 		r.Reader.Intercept(ent.InterceptFunc(expectSiblings))
 	}

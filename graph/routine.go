@@ -82,7 +82,7 @@ func (r *Resolver) fireRoutine(ctx context.Context, in model.FireRoutineInput) (
 		r.route(ctx, agentID)
 	}
 	out.Replayed = made.Replayed
-	if out.RoutineRun, err = r.Reader.RoutineRun.Get(ctx, made.ID); err != nil {
+	if out.RoutineRun, err = there(r.singles.fires.find(ctx, made.ID)); err != nil {
 		return nil, fmt.Errorf("read new routine run: %w", err)
 	}
 	out.Resolved = resolvedOf(x, out.RoutineRun, fire.Variables)

@@ -2,10 +2,8 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"rouse.dev/rouse/ent"
-	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
@@ -14,9 +12,9 @@ import (
 
 // presentRoutine finds a routine that the caller sees and that is not deleted.
 func (r *Resolver) presentRoutine(ctx context.Context, id xid.ID) (*ent.Routine, error) {
-	x, err := visible(r.Reader.Routine.Query().Where(routine.ID(id), routine.DeletedAtIsNil()).Only(ctx))
+	x, err := r.singles.routines.find(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("look for routine: %w", err)
+		return nil, err
 	}
 	if x == nil {
 		return nil, notFound("routineId", "routine")

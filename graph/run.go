@@ -6,12 +6,10 @@ import (
 	"time"
 
 	"rouse.dev/rouse/ent"
-	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/graph/model"
 	"rouse.dev/rouse/internal/auth"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store"
-	"rouse.dev/rouse/internal/store/reads"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -32,16 +30,19 @@ func shapeFacts(x *ent.Run, activated *time.Time) domain.ShapeFacts {
 
 // runByID reads a run. An agent at work reads its own by this, and no earlier one (SPEC S7.4).
 func (r *Resolver) runByID(ctx context.Context, id xid.ID) (*ent.Run, error) {
-	caller, known := auth.FromContext(ctx)
-	switch {
-	case !known:
-		return nil, reads.ErrNoPrincipal
-	case caller.Kind != auth.KindRun:
-		return r.points.find(ctx, caller, id, shownColumns(ctx))
-	case caller.RunID != id:
+	if caller, _ := auth.FromContext(ctx); caller.Kind == auth.KindRun && caller.RunID != id {
 		return nil, nil
 	}
-	return visible(narrowed(ctx, r.Reader.Run.Query().Where(run.ID(id))).Only(ctx))
+	return r.singles.runs.find(ctx, id, shownColumns(ctx)...)
+}
+
+// runOf reads the run of a request. A mutation shows few of them, which other requests' may be read with; a page of a query reads its
+// runs together.
+func (r *Resolver) runOf(ctx context.Context, id xid.ID) (*ent.Run, error) {
+	if l := load(ctx); l.expects || id == "" {
+		return linked(ctx, l.runs, id)
+	}
+	return r.singles.runs.find(ctx, id, shownColumns(ctx)...)
 }
 
 // cancelRun cancels a queued run, or asks the owner of a live one to end it, and reads what became of it.

@@ -11,8 +11,6 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 
 	"rouse.dev/rouse/ent"
-	"rouse.dev/rouse/ent/predicate"
-	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/ent/runcontent"
 	"rouse.dev/rouse/ent/runworkingcopy"
 	"rouse.dev/rouse/internal/domain"
@@ -29,12 +27,12 @@ type RunEvent struct {
 	OccurredAt time.Time
 }
 
-// RunIDs is the condition of ent's queries that a run is one of these. Unlike ent's own it is one text however many there are, so that
+// IDs is the condition of ent's queries that a row is one of these. Unlike ent's own it is one text however many there are, so that
 // the statement stays prepared.
-func RunIDs(ids []string) predicate.Run {
+func IDs(ids []string) func(*entsql.Selector) {
 	return func(s *entsql.Selector) {
 		s.Where(entsql.P(func(b *entsql.Builder) {
-			b.Ident(s.C(run.FieldID)).WriteString(" = ANY(").Arg(pgtx.TextArray(ids)).WriteString(")")
+			b.Ident(s.C("id")).WriteString(" = ANY(").Arg(pgtx.TextArray(ids)).WriteString(")")
 		}))
 	}
 }
