@@ -71,11 +71,8 @@ func contract(_ *gen.Graph, s *ast.Schema) error {
 		}
 	}
 	for name, fields := range map[string][]string{
-		"Agent": {"createdAt", "updatedAt"}, "Workspace": {"updatedAt"}, "WorkspaceConnection": {"totalCount"},
-		"Approval": {"causationId", "workspace"}, "Comment": {"workspace"}, "TaskSession": {"task", "workspace"},
-		"Project": {"updatedAt"}, "Workflow": {"createdAt"}, "WorkflowStep": {"createdAt", "workspace"},
-		"ContinuationSummary": {"createdAt", "workspace"}, "ContinuationSummaryConnection": {"totalCount"},
-		"Run": {"createdAt", "workspace"}, "RoutineRun": {"createdAt", "workspace"}, "WakeupRequest": {"createdAt", "workspace"},
+		"Approval": {"causationId"}, "TaskSession": {"task"}, "WorkflowStep": {"createdAt"}, "ContinuationSummary": {"createdAt"},
+		"Run": {"createdAt"}, "RoutineRun": {"createdAt"}, "WakeupRequest": {"createdAt"},
 	} {
 		prune(s.Types[name], fields...)
 	}

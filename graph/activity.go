@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,10 +23,15 @@ func (r *Resolver) pageOfActivity(ctx context.Context, workspaceID xid.ID, after
 	if err != nil {
 		return nil, err
 	}
+	if f != nil {
+		if err := checkText("filter.actor", f.Actor); err != nil {
+			return nil, err
+		}
+	}
 	q := r.Reader.Activity.Query().Where(activity.WorkspaceID(workspaceID))
 	filterActivity(q, f)
 	p.branches = branchesOfActivity(f)
-	return activityPage(ctx, q, p, ordering{byTime, activity.FieldOccurredAt, true})
+	return activityPage(ctx, q, p, ordering{kind: byTime, column: activity.FieldOccurredAt, desc: true})
 }
 
 // activityPage reads a page of the feed's entries.
@@ -35,7 +41,7 @@ func activityPage(ctx context.Context, q *ent.ActivityQuery, p page, by ordering
 	if err != nil {
 		return nil, fmt.Errorf("list activity: %w", err)
 	}
-	return &model.ActivityConnection{PageInfo: &read.info, Edges: edges(read.rows, func(x *ent.Activity) *model.ActivityEdge {
+	return &model.ActivityConnection{PageInfo: &read.info, TotalCount: read.total, Edges: edges(read.rows, func(x *ent.Activity) *model.ActivityEdge {
 		return &model.ActivityEdge{Cursor: at(x), Node: &model.Activity{Activity: x}}
 	})}, nil
 }
@@ -59,6 +65,40 @@ func filterActivity(q *ent.ActivityQuery, f *model.ActivityFilter) {
 	if f.Since != nil {
 		q.Where(activity.OccurredAtGTE(*f.Since))
 	}
+	if f.Until != nil {
+		q.Where(activity.OccurredAtLT(*f.Until))
+	}
+	if f.RoutineID != nil {
+		q.Where(where(`{t}."data" ->> 'routineId' = ? AND {t}."code" IN `+routineCodes, f.RoutineID.String()))
+	}
+	if f.RunID != nil {
+		q.Where(where(`{t}."causation_id" = (SELECT x.causation_id FROM runs x WHERE x.id = ?) AND ({t}."subject_id" = ? OR {t}."data" ->> 'runId' = ?)`,
+			f.RunID.String(), f.RunID.String(), f.RunID.String()))
+	}
+	if f.Actor != nil {
+		q.Where(where(`{t}."actor" = ? AND {t}."actor_kind" <> 'SYSTEM'`, *f.Actor))
+	}
+}
+
+// routineCodes are the codes of entries that name a routine, as the index activities_routine lists them.
+const routineCodes = `('ROUTINE_CHANGED', 'ROUTINE_FIRED', 'TRIGGER_CHANGED', 'TRIGGER_SECRET_ROTATED', 'WEBHOOK_REJECTED')`
+
+// member is a text in an entry's data; "" when it has none of the name.
+func member(a *ent.Activity, name string) string {
+	var data map[string]any
+	if json.Unmarshal(a.Data, &data) != nil { // the database holds JSON alone
+		return ""
+	}
+	text, _ := data[name].(string)
+	return text
+}
+
+// concerns is filterActivity's conditions on what an entry is about and who did it, for one entry. Of a run, it also lets through what
+// other chains tell of it.
+func concerns(f *model.ActivityFilter, a *ent.Activity) bool {
+	return (f.RoutineID == nil || strings.Contains(routineCodes, "'"+string(a.Code)+"'") && member(a, "routineId") == f.RoutineID.String()) &&
+		(f.RunID == nil || valueOf(a.SubjectID) == f.RunID.String() || member(a, "runId") == f.RunID.String()) &&
+		(f.Actor == nil || a.ActorKind != domain.AuthorKindSystem && a.Actor == *f.Actor)
 }
 
 // letsThrough is filterActivity for one entry: a stream reads all of them, so that its position moves past the others.
@@ -70,7 +110,8 @@ func letsThrough(f *model.ActivityFilter, a *ent.Activity) bool {
 		(f.AgentID == nil || valueOf(a.AgentID) == string(*f.AgentID)) &&
 		(f.TaskID == nil || valueOf(a.TaskID) == string(*f.TaskID)) &&
 		(f.CausationID == nil || a.CausationID == *f.CausationID) &&
-		(f.Since == nil || !a.OccurredAt.Before(*f.Since))
+		(f.Since == nil || !a.OccurredAt.Before(*f.Since)) &&
+		(f.Until == nil || a.OccurredAt.Before(*f.Until)) && concerns(f, a)
 }
 
 // activityCursor writes a position in a workspace's log.

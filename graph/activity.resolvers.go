@@ -15,6 +15,11 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
+// Workspace is the resolver for the workspace field.
+func (r *activityResolver) Workspace(ctx context.Context, obj *model.Activity) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
 // Cursor is the resolver for the cursor field.
 func (r *activityResolver) Cursor(ctx context.Context, obj *model.Activity) (*entgql.Cursor[xid.ID], error) {
 	return new(activityCursor(obj.WorkspaceID, reads.ActivityPosition{Tx: obj.Tx, ID: obj.ID})), nil

@@ -307,6 +307,48 @@ func (ec *executionContext) fieldContext_RequestApprovalPayload_userErrors(_ con
 
 // region    **************************** input.gotpl *****************************
 
+func (ec *executionContext) unmarshalInputApprovalFilter(ctx context.Context, obj any) (model.ApprovalFilter, error) {
+	var it model.ApprovalFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"status"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "status":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("status"))
+			data, err := ec.unmarshalOApprovalStatus2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐApprovalStatusᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Status = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalApprovalFilter unmarshals raw into the ApprovalFilter input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalApprovalFilter(ctx context.Context, raw any) (model.ApprovalFilter, error) {
+	var out model.ApprovalFilter
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ApprovalFilter", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputDecideApprovalInput(ctx context.Context, obj any) (model.DecideApprovalInput, error) {
 	var it model.DecideApprovalInput
 	if obj == nil {
@@ -587,6 +629,14 @@ func (ec *executionContext) marshalNRequestApprovalPayload2ᚖrouseᚗdevᚋrous
 		return graphql.Null
 	}
 	return ec._RequestApprovalPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOApprovalFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐApprovalFilter(ctx context.Context, v any) (*model.ApprovalFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputApprovalFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 // endregion ***************************** type.gotpl *****************************

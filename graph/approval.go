@@ -106,3 +106,23 @@ func (r *Resolver) pageOfApprovals(ctx context.Context, taskID xid.ID, after *en
 	}
 	return &ent.ApprovalConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
 }
+
+// pageOfWorkspaceApprovals lists what was asked about a workspace's tasks, newest first.
+func (r *Resolver) pageOfWorkspaceApprovals(ctx context.Context, workspaceID xid.ID, after *ent.Cursor, first *int, f *model.ApprovalFilter) (*ent.ApprovalConnection, error) {
+	p, err := pageOf(pageMax, after, first, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	q := r.Reader.Approval.Query().Where(approval.WorkspaceID(workspaceID))
+	if f != nil && f.Status != nil {
+		q.Where(approval.StatusIn(f.Status...))
+		p.branches = oneOf("status", f.Status, "")
+	}
+	at := func(x *ent.Approval) ent.Cursor { return ent.Cursor{ID: x.ID, Value: x.CreatedAt} }
+	read, err := readPage(ctx, q, p, ordering{kind: byTime, column: approval.FieldCreatedAt, desc: true}, at)
+	if err != nil {
+		return nil, fmt.Errorf("list approvals: %w", err)
+	}
+	edge := func(x *ent.Approval) *ent.ApprovalEdge { return &ent.ApprovalEdge{Node: x, Cursor: at(x)} }
+	return &ent.ApprovalConnection{Edges: edges(read.rows, edge), PageInfo: read.info, TotalCount: read.total}, nil
+}

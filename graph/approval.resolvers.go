@@ -8,8 +8,10 @@ package graph
 import (
 	"context"
 
+	"entgo.io/contrib/entgql"
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/xid"
 )
 
 // RequestedBy is the resolver for the requestedBy field.
@@ -43,4 +45,9 @@ func (r *mutationResolver) DecideApproval(ctx context.Context, input model.Decid
 	out, err := r.decideApproval(ctx, input)
 	out.UserErrors, err = problems(err)
 	return out, err
+}
+
+// Approvals is the resolver for the approvals field.
+func (r *workspaceResolver) Approvals(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], filter *model.ApprovalFilter) (*ent.ApprovalConnection, error) {
+	return r.pageOfWorkspaceApprovals(ctx, obj.ID, after, first, filter)
 }

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"slices"
 	"strings"
 
 	"entgo.io/ent/dialect/sql"
@@ -38,10 +39,43 @@ func branchesOfRuns(f *model.RunFilter) []branch {
 		return nil
 	case f.Retrying != nil && *f.Retrying:
 		return oneOf("parked_reason", retryReasons, "")
+	case f.Hold != nil:
+		reasons, _ := parkedBy(f.Hold) // filterRuns refuses others
+		return oneOf("parked_reason", reasons, "")
+	case f.ErrorCode != nil:
+		return oneOf("error_code", f.ErrorCode, "")
+	case f.Outcome != nil && !slices.Contains(f.Outcome, domain.OutcomeProcessed):
+		return oneOf("outcome", f.Outcome, ` AND outcome IS NOT NULL AND outcome <> 'processed'`)
 	case f.Status != nil:
 		return oneOf("status", f.Status, "")
+	case f.AgentIds != nil:
+		return oneOf("agent_id", f.AgentIds, "")
+	case f.Source != nil || f.WakeClass != nil:
+		return branchesOfCauses(f.Source, f.WakeClass)
 	}
 	return branchesOfShapes(f.TerminalShape)
+}
+
+// branchesOfCauses are those of runs by source and class: the live ones, and each pair of the two among those that have ended.
+// A periodic run is always one of a routine.
+func branchesOfCauses(sources []domain.WakeupSource, class *domain.WakeClass) []branch {
+	out := oneOf("status", []domain.RunStatus{domain.RunStatusQueued, domain.RunStatusClaimed}, "")
+	if sources == nil {
+		for _, source := range domain.WakeupSource("").Values() {
+			sources = append(sources, domain.WakeupSource(source))
+		}
+	}
+	for _, c := range []domain.WakeClass{domain.WakeClassEvent, domain.WakeClassPeriodic} {
+		if class != nil && *class != c {
+			continue
+		}
+		among := sources
+		if c == domain.WakeClassPeriodic {
+			among = slices.DeleteFunc(slices.Clone(sources), func(s domain.WakeupSource) bool { return s != domain.WakeupSourceRoutine })
+		}
+		out = append(out, oneOf("source", among, ` AND wake_class = '`+string(c)+`' AND finished_at IS NOT NULL`)...)
+	}
+	return out
 }
 
 // branchesOfShapes are those of the runs that ended in one of these ways. The usual way, and runs from before the shapes were
@@ -80,6 +114,10 @@ func branchesOfWakeups(workspaceID xid.ID, f *model.WakeupFilter) (out []branch)
 	switch {
 	case f == nil:
 		return nil
+	case f.EndReason != nil:
+		return oneOf("end_reason", f.EndReason, "")
+	case f.Recovered != nil && *f.Recovered:
+		return []branch{{text: "recovered"}}
 	case f.Source != nil:
 		return oneOf("source", f.Source, "")
 	}

@@ -52,7 +52,7 @@ func (r *Resolver) pageOfBudgets(ctx context.Context, workspaceID xid.ID, after 
 	if err != nil {
 		return nil, err
 	}
-	out := &model.BudgetConnection{Edges: []*model.BudgetEdge{}, PageInfo: &read.info}
+	out := &model.BudgetConnection{Edges: []*model.BudgetEdge{}, PageInfo: &read.info, TotalCount: read.total}
 	for _, row := range read.rows {
 		node, err := model.BudgetOf(row, now)
 		if err != nil {

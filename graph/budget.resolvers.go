@@ -22,6 +22,11 @@ func (r *agentResolver) BudgetState(ctx context.Context, obj *ent.Agent) (domain
 	return budgetState(ctx, obj.ID, obj.WorkspaceID)
 }
 
+// Workspace is the resolver for the workspace field.
+func (r *budgetResolver) Workspace(ctx context.Context, obj *model.Budget) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
 // Subject is the resolver for the subject field.
 func (r *budgetResolver) Subject(ctx context.Context, obj *model.Budget) (ent.Noder, error) {
 	return budgetSubject(ctx, obj.SubjectID)

@@ -30,6 +30,7 @@ var runColumns = map[string]string{
 	"finishedAt":        run.FieldFinishedAt,
 	"cancelRequestedAt": run.FieldCancelRequestedAt,
 	"agent":             run.FieldAgentID,
+	"workspace":         run.FieldWorkspaceID,
 	"routine":           run.FieldRoutineID,
 }
 

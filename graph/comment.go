@@ -116,8 +116,8 @@ func moreThanOne(given ...bool) bool {
 }
 
 // pageOfComments lists a task's comments, oldest first; their ids sort so.
-func (r *Resolver) pageOfComments(ctx context.Context, taskID xid.ID, after *ent.Cursor, first *int) (*ent.CommentConnection, error) {
-	p, err := pageOf(pageMax, after, first, nil, nil)
+func (r *Resolver) pageOfComments(ctx context.Context, taskID xid.ID, after *ent.Cursor, first *int, before *ent.Cursor, last *int) (*ent.CommentConnection, error) {
+	p, err := pageOf(pageMax, after, first, before, last)
 	if err != nil {
 		return nil, err
 	}

@@ -43,17 +43,20 @@ type AgentResolver interface {
 	ActionableTaskCount(ctx context.Context, obj *ent.Agent) (int, error)
 }
 type ApprovalResolver interface {
+	Workspace(ctx context.Context, obj *ent.Approval) (*ent.Workspace, error)
 	Task(ctx context.Context, obj *ent.Approval) (*ent.Task, error)
 	RequestedBy(ctx context.Context, obj *ent.Approval) (model.Actor, error)
 	DecidedBy(ctx context.Context, obj *ent.Approval) (model.Actor, error)
 	Note(ctx context.Context, obj *ent.Approval) (*string, error)
 }
 type CommentResolver interface {
+	Workspace(ctx context.Context, obj *ent.Comment) (*ent.Workspace, error)
 	Task(ctx context.Context, obj *ent.Comment) (*ent.Task, error)
 	Author(ctx context.Context, obj *ent.Comment) (model.Actor, error)
 	Mentions(ctx context.Context, obj *ent.Comment) ([]*ent.Agent, error)
 }
 type ContinuationSummaryResolver interface {
+	Workspace(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Workspace, error)
 	Agent(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Agent, error)
 	UpdatedByRun(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Run, error)
 }
@@ -76,6 +79,7 @@ type RoutineResolver interface {
 	Runs(ctx context.Context, obj *ent.Routine, first *int, after *entgql.Cursor[xid.ID], filter *model.RoutineRunFilter) (*ent.RoutineRunConnection, error)
 }
 type RoutineRunResolver interface {
+	Workspace(ctx context.Context, obj *ent.RoutineRun) (*ent.Workspace, error)
 	Routine(ctx context.Context, obj *ent.RoutineRun) (*ent.Routine, error)
 	CoalescedInto(ctx context.Context, obj *ent.RoutineRun) (*ent.RoutineRun, error)
 
@@ -84,6 +88,7 @@ type RoutineRunResolver interface {
 	Task(ctx context.Context, obj *ent.RoutineRun) (*ent.Task, error)
 }
 type RunResolver interface {
+	Workspace(ctx context.Context, obj *ent.Run) (*ent.Workspace, error)
 	Agent(ctx context.Context, obj *ent.Run) (*ent.Agent, error)
 	Routine(ctx context.Context, obj *ent.Run) (*ent.Routine, error)
 	Waiting(ctx context.Context, obj *ent.Run) (*domain.Waiting, error)
@@ -100,8 +105,9 @@ type RunResolver interface {
 	WorkingCopy(ctx context.Context, obj *ent.Run) (*ent.RunWorkingCopy, error)
 	Links(ctx context.Context, obj *ent.Run) ([]*ent.Link, error)
 	EventCursor(ctx context.Context, obj *ent.Run) (*entgql.Cursor[xid.ID], error)
-	Events(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID]) (*model.RunEventConnection, error)
-	Logs(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID], filter *model.RunLogFilter) (*model.RunLogConnection, error)
+	Events(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID]) (*model.RunEventConnection, error)
+	Logs(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID], filter *model.RunLogFilter, last *int, before *entgql.Cursor[xid.ID]) (*model.RunLogConnection, error)
+	Duration(ctx context.Context, obj *ent.Run) (*time.Duration, error)
 	Task(ctx context.Context, obj *ent.Run) (*ent.Task, error)
 }
 type TaskResolver interface {
@@ -121,16 +127,18 @@ type TaskResolver interface {
 	Blocks(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.TaskConnection, error)
 	IsBlocked(ctx context.Context, obj *ent.Task) (bool, error)
 	Approvals(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.ApprovalConnection, error)
-	Comments(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.CommentConnection, error)
+	Comments(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID]) (*ent.CommentConnection, error)
 	Links(ctx context.Context, obj *ent.Task) ([]*ent.Link, error)
 	Checkout(ctx context.Context, obj *ent.Task) (*model.TaskCheckout, error)
 	Runs(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.RunConnection, error)
 	RoutineRun(ctx context.Context, obj *ent.Task) (*ent.RoutineRun, error)
 }
 type TaskSessionResolver interface {
+	Workspace(ctx context.Context, obj *ent.TaskSession) (*ent.Workspace, error)
 	Agent(ctx context.Context, obj *ent.TaskSession) (*ent.Agent, error)
 }
 type WakeupRequestResolver interface {
+	Workspace(ctx context.Context, obj *ent.WakeupRequest) (*ent.Workspace, error)
 	Agent(ctx context.Context, obj *ent.WakeupRequest) (*ent.Agent, error)
 	Run(ctx context.Context, obj *ent.WakeupRequest) (*ent.Run, error)
 	Waiting(ctx context.Context, obj *ent.WakeupRequest) (*domain.Waiting, error)
@@ -140,10 +148,16 @@ type WorkflowResolver interface {
 	Workspace(ctx context.Context, obj *ent.Workflow) (*ent.Workspace, error)
 	Steps(ctx context.Context, obj *ent.Workflow) ([]*ent.WorkflowStep, error)
 }
+type WorkflowStepResolver interface {
+	Workspace(ctx context.Context, obj *ent.WorkflowStep) (*ent.Workspace, error)
+}
 type WorkspaceResolver interface {
+	Approvals(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], filter *model.ApprovalFilter) (*ent.ApprovalConnection, error)
 	Budgets(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*model.BudgetConnection, error)
 	BudgetState(ctx context.Context, obj *ent.Workspace) (domain.BudgetState, error)
 	Costs(ctx context.Context, obj *ent.Workspace, from time.Time, until time.Time, by domain.CostGrouping) ([]*model.CostGroup, error)
+	RunCounts(ctx context.Context, obj *ent.Workspace, filter *model.RunFilter) (*model.RunCounts, error)
+	TaskCounts(ctx context.Context, obj *ent.Workspace, filter *model.TaskFilter) (*model.TaskCounts, error)
 	LoopLiveness(ctx context.Context, obj *ent.Workspace) (*model.LoopLiveness, error)
 	Counters(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceCounters, error)
 	Trace(ctx context.Context, obj *ent.Workspace, causationID xid.ID) (*model.Trace, error)
@@ -157,11 +171,11 @@ type WorkspaceResolver interface {
 	OfficeWorkflow(ctx context.Context, obj *ent.Workspace) (*ent.Workflow, error)
 	Settings(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceSettings, error)
 	EventCursor(ctx context.Context, obj *ent.Workspace) (*entgql.Cursor[xid.ID], error)
-	Agents(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.AgentFilter, orderBy *ent.AgentOrder) (*ent.AgentConnection, error)
-	Routines(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RoutineFilter, orderBy *ent.RoutineOrder) (*ent.RoutineConnection, error)
+	Agents(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.AgentFilter, orderBy *model.AgentOrder) (*ent.AgentConnection, error)
+	Routines(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RoutineFilter, orderBy *model.RoutineOrder) (*ent.RoutineConnection, error)
 	RoutineRuns(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RoutineRunFilter) (*ent.RoutineRunConnection, error)
 	WakeupRequests(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.WakeupFilter, orderBy *ent.WakeupRequestOrder) (*ent.WakeupRequestConnection, error)
-	Runs(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RunFilter, orderBy *ent.RunOrder) (*ent.RunConnection, error)
+	Runs(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RunFilter, orderBy *model.RunOrder) (*ent.RunConnection, error)
 	Inbox(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], filter *model.InboxFilter) (*model.InboxItemConnection, error)
 	Activity(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], filter *model.ActivityFilter) (*model.ActivityConnection, error)
 	APITokens(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*model.APITokenConnection, error)
@@ -354,6 +368,22 @@ func (ec *executionContext) field_Run_events_args(ctx context.Context, rawArgs m
 		return nil, err
 	}
 	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
 	return args, nil
 }
 
@@ -384,6 +414,22 @@ func (ec *executionContext) field_Run_logs_args(ctx context.Context, rawArgs map
 		return nil, err
 	}
 	args["filter"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg4
 	return args, nil
 }
 
@@ -516,6 +562,22 @@ func (ec *executionContext) field_Task_comments_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
 	return args, nil
 }
 
@@ -615,8 +677,8 @@ func (ec *executionContext) field_Workspace_agents_args(ctx context.Context, raw
 	}
 	args["filter"] = arg4
 	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
-		func(ctx context.Context, v any) (*ent.AgentOrder, error) {
-			return ec.unmarshalOAgentOrder2ᚖrouseᚗdevᚋrouseᚋentᚐAgentOrder(ctx, v)
+		func(ctx context.Context, v any) (*model.AgentOrder, error) {
+			return ec.unmarshalOAgentOrder2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAgentOrder(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -644,6 +706,36 @@ func (ec *executionContext) field_Workspace_apiTokens_args(ctx context.Context, 
 		return nil, err
 	}
 	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_approvals_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ApprovalFilter, error) {
+			return ec.unmarshalOApprovalFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐApprovalFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg2
 	return args, nil
 }
 
@@ -857,13 +949,27 @@ func (ec *executionContext) field_Workspace_routines_args(ctx context.Context, r
 	}
 	args["filter"] = arg4
 	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
-		func(ctx context.Context, v any) (*ent.RoutineOrder, error) {
-			return ec.unmarshalORoutineOrder2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineOrder(ctx, v)
+		func(ctx context.Context, v any) (*model.RoutineOrder, error) {
+			return ec.unmarshalORoutineOrder2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineOrder(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
 	args["orderBy"] = arg5
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_runCounts_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.RunFilter, error) {
+			return ec.unmarshalORunFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg0
 	return args, nil
 }
 
@@ -911,13 +1017,27 @@ func (ec *executionContext) field_Workspace_runs_args(ctx context.Context, rawAr
 	}
 	args["filter"] = arg4
 	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
-		func(ctx context.Context, v any) (*ent.RunOrder, error) {
-			return ec.unmarshalORunOrder2ᚖrouseᚗdevᚋrouseᚋentᚐRunOrder(ctx, v)
+		func(ctx context.Context, v any) (*model.RunOrder, error) {
+			return ec.unmarshalORunOrder2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunOrder(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
 	args["orderBy"] = arg5
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_taskCounts_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.TaskFilter, error) {
+			return ec.unmarshalOTaskFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTaskFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg0
 	return args, nil
 }
 
@@ -1114,6 +1234,29 @@ func (ec *executionContext) fieldContext_Agent_id(_ context.Context, field graph
 	return graphql.NewScalarFieldContext("Agent", field, false, false, "ID")
 }
 
+func (ec *executionContext) _Agent_createdAt(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_createdAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Agent", field, false, false, "DateTime")
+}
+
 func (ec *executionContext) _Agent_revision(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1135,6 +1278,29 @@ func (ec *executionContext) _Agent_revision(ctx context.Context, field graphql.C
 }
 func (ec *executionContext) fieldContext_Agent_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Agent", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Agent_updatedAt(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_updatedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UpdatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Agent", field, false, false, "DateTime")
 }
 
 func (ec *executionContext) _Agent_name(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
@@ -2048,6 +2214,38 @@ func (ec *executionContext) fieldContext_Approval_decidedAt(_ context.Context, f
 	return graphql.NewScalarFieldContext("Approval", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _Approval_workspace(ctx context.Context, field graphql.CollectedField, obj *ent.Approval) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Approval_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Approval().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Approval_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Approval",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Approval_task(ctx context.Context, field graphql.CollectedField, obj *ent.Approval) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2381,6 +2579,38 @@ func (ec *executionContext) _Comment_body(ctx context.Context, field graphql.Col
 }
 func (ec *executionContext) fieldContext_Comment_body(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Comment", field, false, false, "Markdown")
+}
+
+func (ec *executionContext) _Comment_workspace(ctx context.Context, field graphql.CollectedField, obj *ent.Comment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Comment_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Comment().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Comment_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Comment",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Comment_task(ctx context.Context, field graphql.CollectedField, obj *ent.Comment) (ret graphql.Marshaler) {
@@ -2727,6 +2957,38 @@ func (ec *executionContext) fieldContext_ContinuationSummary_updatedAt(_ context
 	return graphql.NewScalarFieldContext("ContinuationSummary", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _ContinuationSummary_workspace(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummary_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ContinuationSummary().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummary_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ContinuationSummary",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ContinuationSummary_agent(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummary) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2853,6 +3115,29 @@ func (ec *executionContext) fieldContext_ContinuationSummaryConnection_pageInfo(
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _ContinuationSummaryConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummaryConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ContinuationSummaryConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ContinuationSummaryConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ContinuationSummaryConnection", field, false, false, "Int")
 }
 
 func (ec *executionContext) _ContinuationSummaryEdge_node(ctx context.Context, field graphql.CollectedField, obj *ent.ContinuationSummaryEdge) (ret graphql.Marshaler) {
@@ -3069,6 +3354,29 @@ func (ec *executionContext) _Project_revision(ctx context.Context, field graphql
 }
 func (ec *executionContext) fieldContext_Project_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Project", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Project_updatedAt(ctx context.Context, field graphql.CollectedField, obj *ent.Project) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Project_updatedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UpdatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Project_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Project", field, false, false, "DateTime")
 }
 
 func (ec *executionContext) _Project_name(ctx context.Context, field graphql.CollectedField, obj *ent.Project) (ret graphql.Marshaler) {
@@ -4421,6 +4729,38 @@ func (ec *executionContext) fieldContext_RoutineRun_completedAt(_ context.Contex
 	return graphql.NewScalarFieldContext("RoutineRun", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _RoutineRun_workspace(ctx context.Context, field graphql.CollectedField, obj *ent.RoutineRun) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineRun_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RoutineRun().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineRun_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RoutineRun",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RoutineRun_routine(ctx context.Context, field graphql.CollectedField, obj *ent.RoutineRun) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5100,6 +5440,38 @@ func (ec *executionContext) fieldContext_Run_cancelRequestedAt(_ context.Context
 	return graphql.NewScalarFieldContext("Run", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _Run_workspace(ctx context.Context, field graphql.CollectedField, obj *ent.Run) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Run_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Run().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Run_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Run",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Run_agent(ctx context.Context, field graphql.CollectedField, obj *ent.Run) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5571,7 +5943,7 @@ func (ec *executionContext) _Run_events(ctx context.Context, field graphql.Colle
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Run().Events(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+			return ec.Resolvers.Run().Events(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["last"].(*int), fc.Args["before"].(*entgql.Cursor[xid.ID]))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.RunEventConnection) graphql.Marshaler {
@@ -5615,7 +5987,7 @@ func (ec *executionContext) _Run_logs(ctx context.Context, field graphql.Collect
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Run().Logs(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.RunLogFilter))
+			return ec.Resolvers.Run().Logs(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.RunLogFilter), fc.Args["last"].(*int), fc.Args["before"].(*entgql.Cursor[xid.ID]))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.RunLogConnection) graphql.Marshaler {
@@ -5647,6 +6019,29 @@ func (ec *executionContext) fieldContext_Run_logs(ctx context.Context, field gra
 		return fc, err
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Run_duration(ctx context.Context, field graphql.CollectedField, obj *ent.Run) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Run_duration(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Run().Duration(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
+			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Run_duration(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Run", field, true, true, "Duration")
 }
 
 func (ec *executionContext) _Run_task(ctx context.Context, field graphql.CollectedField, obj *ent.Run) (ret graphql.Marshaler) {
@@ -6573,7 +6968,7 @@ func (ec *executionContext) _Task_comments(ctx context.Context, field graphql.Co
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Task().Comments(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+			return ec.Resolvers.Task().Comments(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["last"].(*int), fc.Args["before"].(*entgql.Cursor[xid.ID]))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *ent.CommentConnection) graphql.Marshaler {
@@ -7027,6 +7422,38 @@ func (ec *executionContext) fieldContext_TaskSession_lastUsedAt(_ context.Contex
 	return graphql.NewScalarFieldContext("TaskSession", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _TaskSession_workspace(ctx context.Context, field graphql.CollectedField, obj *ent.TaskSession) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TaskSession_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.TaskSession().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TaskSession_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "TaskSession",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _TaskSession_agent(ctx context.Context, field graphql.CollectedField, obj *ent.TaskSession) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7427,6 +7854,38 @@ func (ec *executionContext) fieldContext_WakeupRequest_finishedAt(_ context.Cont
 	return graphql.NewScalarFieldContext("WakeupRequest", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _WakeupRequest_workspace(ctx context.Context, field graphql.CollectedField, obj *ent.WakeupRequest) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WakeupRequest_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WakeupRequest().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WakeupRequest_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WakeupRequest",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _WakeupRequest_agent(ctx context.Context, field graphql.CollectedField, obj *ent.WakeupRequest) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7709,6 +8168,29 @@ func (ec *executionContext) _Workflow_id(ctx context.Context, field graphql.Coll
 }
 func (ec *executionContext) fieldContext_Workflow_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Workflow", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Workflow_createdAt(ctx context.Context, field graphql.CollectedField, obj *ent.Workflow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workflow_createdAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workflow_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Workflow", field, false, false, "DateTime")
 }
 
 func (ec *executionContext) _Workflow_name(ctx context.Context, field graphql.CollectedField, obj *ent.Workflow) (ret graphql.Marshaler) {
@@ -8078,6 +8560,38 @@ func (ec *executionContext) fieldContext_WorkflowStep_state(_ context.Context, f
 	return graphql.NewScalarFieldContext("WorkflowStep", field, false, false, "TaskState")
 }
 
+func (ec *executionContext) _WorkflowStep_workspace(ctx context.Context, field graphql.CollectedField, obj *ent.WorkflowStep) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkflowStep_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WorkflowStep().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkflowStep_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WorkflowStep",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _WorkflowStep_onEnter(ctx context.Context, field graphql.CollectedField, obj *ent.WorkflowStep) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8170,6 +8684,29 @@ func (ec *executionContext) fieldContext_Workspace_revision(_ context.Context, f
 	return graphql.NewScalarFieldContext("Workspace", field, false, false, "Int")
 }
 
+func (ec *executionContext) _Workspace_updatedAt(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_updatedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UpdatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Workspace", field, false, false, "DateTime")
+}
+
 func (ec *executionContext) _Workspace_name(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8214,6 +8751,50 @@ func (ec *executionContext) _Workspace_slug(ctx context.Context, field graphql.C
 }
 func (ec *executionContext) fieldContext_Workspace_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Workspace", field, false, false, "String")
+}
+
+func (ec *executionContext) _Workspace_approvals(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_approvals(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().Approvals(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.ApprovalFilter))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.ApprovalConnection) graphql.Marshaler {
+			return ec.marshalNApprovalConnection2ᚖrouseᚗdevᚋrouseᚋentᚐApprovalConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_approvals(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ApprovalConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_approvals_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Workspace_budgets(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
@@ -8321,6 +8902,94 @@ func (ec *executionContext) fieldContext_Workspace_costs(ctx context.Context, fi
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Workspace_costs_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_runCounts(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_runCounts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().RunCounts(ctx, obj, fc.Args["filter"].(*model.RunFilter))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RunCounts) graphql.Marshaler {
+			return ec.marshalNRunCounts2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunCounts(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_runCounts(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RunCounts(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_runCounts_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Workspace_taskCounts(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_taskCounts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().TaskCounts(ctx, obj, fc.Args["filter"].(*model.TaskFilter))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TaskCounts) graphql.Marshaler {
+			return ec.marshalNTaskCounts2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐTaskCounts(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_taskCounts(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TaskCounts(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_taskCounts_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -8804,7 +9473,7 @@ func (ec *executionContext) _Workspace_agents(ctx context.Context, field graphql
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Workspace().Agents(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["last"].(*int), fc.Args["before"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.AgentFilter), fc.Args["orderBy"].(*ent.AgentOrder))
+			return ec.Resolvers.Workspace().Agents(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["last"].(*int), fc.Args["before"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.AgentFilter), fc.Args["orderBy"].(*model.AgentOrder))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *ent.AgentConnection) graphql.Marshaler {
@@ -8848,7 +9517,7 @@ func (ec *executionContext) _Workspace_routines(ctx context.Context, field graph
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Workspace().Routines(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["last"].(*int), fc.Args["before"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.RoutineFilter), fc.Args["orderBy"].(*ent.RoutineOrder))
+			return ec.Resolvers.Workspace().Routines(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["last"].(*int), fc.Args["before"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.RoutineFilter), fc.Args["orderBy"].(*model.RoutineOrder))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineConnection) graphql.Marshaler {
@@ -8980,7 +9649,7 @@ func (ec *executionContext) _Workspace_runs(ctx context.Context, field graphql.C
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Workspace().Runs(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["last"].(*int), fc.Args["before"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.RunFilter), fc.Args["orderBy"].(*ent.RunOrder))
+			return ec.Resolvers.Workspace().Runs(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]), fc.Args["last"].(*int), fc.Args["before"].(*entgql.Cursor[xid.ID]), fc.Args["filter"].(*model.RunFilter), fc.Args["orderBy"].(*model.RunOrder))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *ent.RunConnection) graphql.Marshaler {
@@ -9228,6 +9897,29 @@ func (ec *executionContext) fieldContext_WorkspaceConnection_pageInfo(_ context.
 	return fc, nil
 }
 
+func (ec *executionContext) _WorkspaceConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *ent.WorkspaceConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceConnection", field, false, false, "Int")
+}
+
 func (ec *executionContext) _WorkspaceEdge_node(ctx context.Context, field graphql.CollectedField, obj *ent.WorkspaceEdge) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9287,8 +9979,8 @@ func (ec *executionContext) fieldContext_WorkspaceEdge_cursor(_ context.Context,
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputAgentOrder(ctx context.Context, obj any) (ent.AgentOrder, error) {
-	var it ent.AgentOrder
+func (ec *executionContext) unmarshalInputAgentOrder(ctx context.Context, obj any) (model.AgentOrder, error) {
+	var it model.AgentOrder
 	if obj == nil {
 		return it, nil
 	}
@@ -9318,7 +10010,7 @@ func (ec *executionContext) unmarshalInputAgentOrder(ctx context.Context, obj an
 			it.Direction = data
 		case "field":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("field"))
-			data, err := ec.unmarshalNAgentOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐAgentOrderField(ctx, v)
+			data, err := ec.unmarshalNAgentOrderField2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAgentOrderField(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -9334,14 +10026,14 @@ func (ec *executionContext) unmarshalInputAgentOrder(ctx context.Context, obj an
 //
 // ctx must come from a gqlgen request; outside one there is no unmarshaler to use
 // and the returned error says so.
-func UnmarshalAgentOrder(ctx context.Context, raw any) (ent.AgentOrder, error) {
-	var out ent.AgentOrder
+func UnmarshalAgentOrder(ctx context.Context, raw any) (model.AgentOrder, error) {
+	var out model.AgentOrder
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "AgentOrder", raw, &out)
 	return out, err
 }
 
-func (ec *executionContext) unmarshalInputRoutineOrder(ctx context.Context, obj any) (ent.RoutineOrder, error) {
-	var it ent.RoutineOrder
+func (ec *executionContext) unmarshalInputRoutineOrder(ctx context.Context, obj any) (model.RoutineOrder, error) {
+	var it model.RoutineOrder
 	if obj == nil {
 		return it, nil
 	}
@@ -9371,7 +10063,7 @@ func (ec *executionContext) unmarshalInputRoutineOrder(ctx context.Context, obj 
 			it.Direction = data
 		case "field":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("field"))
-			data, err := ec.unmarshalNRoutineOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineOrderField(ctx, v)
+			data, err := ec.unmarshalNRoutineOrderField2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineOrderField(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -9387,14 +10079,14 @@ func (ec *executionContext) unmarshalInputRoutineOrder(ctx context.Context, obj 
 //
 // ctx must come from a gqlgen request; outside one there is no unmarshaler to use
 // and the returned error says so.
-func UnmarshalRoutineOrder(ctx context.Context, raw any) (ent.RoutineOrder, error) {
-	var out ent.RoutineOrder
+func UnmarshalRoutineOrder(ctx context.Context, raw any) (model.RoutineOrder, error) {
+	var out model.RoutineOrder
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "RoutineOrder", raw, &out)
 	return out, err
 }
 
-func (ec *executionContext) unmarshalInputRunOrder(ctx context.Context, obj any) (ent.RunOrder, error) {
-	var it ent.RunOrder
+func (ec *executionContext) unmarshalInputRunOrder(ctx context.Context, obj any) (model.RunOrder, error) {
+	var it model.RunOrder
 	if obj == nil {
 		return it, nil
 	}
@@ -9424,7 +10116,7 @@ func (ec *executionContext) unmarshalInputRunOrder(ctx context.Context, obj any)
 			it.Direction = data
 		case "field":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("field"))
-			data, err := ec.unmarshalNRunOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐRunOrderField(ctx, v)
+			data, err := ec.unmarshalNRunOrderField2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunOrderField(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -9440,8 +10132,8 @@ func (ec *executionContext) unmarshalInputRunOrder(ctx context.Context, obj any)
 //
 // ctx must come from a gqlgen request; outside one there is no unmarshaler to use
 // and the returned error says so.
-func UnmarshalRunOrder(ctx context.Context, raw any) (ent.RunOrder, error) {
-	var out ent.RunOrder
+func UnmarshalRunOrder(ctx context.Context, raw any) (model.RunOrder, error) {
+	var out model.RunOrder
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "RunOrder", raw, &out)
 	return out, err
 }
@@ -9707,8 +10399,18 @@ func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, ob
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "createdAt":
+			out.Values[i] = ec._Agent_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "revision":
 			out.Values[i] = ec._Agent_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "updatedAt":
+			out.Values[i] = ec._Agent_updatedAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -9983,6 +10685,12 @@ func (ec *executionContext) _Approval(ctx context.Context, sel ast.SelectionSet,
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Approval_workspace(ctx, field, obj)
+				})
 		case "task":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -10136,6 +10844,12 @@ func (ec *executionContext) _Comment(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Comment_workspace(ctx, field, obj)
+				})
 		case "task":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -10288,6 +11002,12 @@ func (ec *executionContext) _ContinuationSummary(ctx context.Context, sel ast.Se
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ContinuationSummary_workspace(ctx, field, obj)
+				})
 		case "agent":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -10335,6 +11055,11 @@ func (ec *executionContext) _ContinuationSummaryConnection(ctx context.Context, 
 			}
 		case "pageInfo":
 			out.Values[i] = ec._ContinuationSummaryConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._ContinuationSummaryConnection_totalCount(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -10464,6 +11189,11 @@ func (ec *executionContext) _Project(ctx context.Context, sel ast.SelectionSet, 
 			}
 		case "revision":
 			out.Values[i] = ec._Project_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "updatedAt":
+			out.Values[i] = ec._Project_updatedAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -10903,6 +11633,12 @@ func (ec *executionContext) _RoutineRun(ctx context.Context, sel ast.SelectionSe
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._RoutineRun_workspace(ctx, field, obj)
+				})
 		case "routine":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -11123,6 +11859,12 @@ func (ec *executionContext) _Run(ctx context.Context, sel ast.SelectionSet, obj 
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Run_workspace(ctx, field, obj)
+				})
 		case "agent":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -11230,6 +11972,12 @@ func (ec *executionContext) _Run(ctx context.Context, sel ast.SelectionSet, obj 
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Run_logs(ctx, field, obj)
+				})
+		case "duration":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Run_duration(ctx, field, obj)
 				})
 		case "task":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -11656,6 +12404,12 @@ func (ec *executionContext) _TaskSession(ctx context.Context, sel ast.SelectionS
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._TaskSession_workspace(ctx, field, obj)
+				})
 		case "agent":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -11770,6 +12524,12 @@ func (ec *executionContext) _WakeupRequest(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WakeupRequest_workspace(ctx, field, obj)
+				})
 		case "agent":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -11905,6 +12665,11 @@ func (ec *executionContext) _Workflow(ctx context.Context, sel ast.SelectionSet,
 			out.Values[i] = graphql.MarshalString("Workflow")
 		case "id":
 			out.Values[i] = ec._Workflow_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "createdAt":
+			out.Values[i] = ec._Workflow_createdAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -12052,22 +12817,28 @@ func (ec *executionContext) _WorkflowStep(ctx context.Context, sel ast.Selection
 		case "id":
 			out.Values[i] = ec._WorkflowStep_id(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "name":
 			out.Values[i] = ec._WorkflowStep_name(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "state":
 			out.Values[i] = ec._WorkflowStep_state(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WorkflowStep_workspace(ctx, field, obj)
+				})
 		case "onEnter":
 			out.Values[i] = ec._WorkflowStep_onEnter(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -12112,6 +12883,11 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "updatedAt":
+			out.Values[i] = ec._Workspace_updatedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "name":
 			out.Values[i] = ec._Workspace_name(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -12122,6 +12898,12 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "approvals":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_approvals(ctx, field, obj)
+				})
 		case "budgets":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -12139,6 +12921,18 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Workspace_costs(ctx, field, obj)
+				})
+		case "runCounts":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_runCounts(ctx, field, obj)
+				})
+		case "taskCounts":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_taskCounts(ctx, field, obj)
 				})
 		case "loopLiveness":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -12304,6 +13098,11 @@ func (ec *executionContext) _WorkspaceConnection(ctx context.Context, sel ast.Se
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "totalCount":
+			out.Values[i] = ec._WorkspaceConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -12419,18 +13218,19 @@ func (ec *executionContext) marshalNAgentEdge2ᚖrouseᚗdevᚋrouseᚋentᚐAge
 	return ec._AgentEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNAgentOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐAgentOrderField(ctx context.Context, v any) (*ent.AgentOrderField, error) {
-	var res = new(ent.AgentOrderField)
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNAgentOrderField2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAgentOrderField(ctx context.Context, v any) (model.AgentOrderField, error) {
+	tmp, err := model.UnmarshalText(v)
+	res := model.AgentOrderField(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNAgentOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐAgentOrderField(ctx context.Context, sel ast.SelectionSet, v *ent.AgentOrderField) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "AgentOrderField!")
-		return graphql.Null
+func (ec *executionContext) marshalNAgentOrderField2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐAgentOrderField(ctx context.Context, sel ast.SelectionSet, v model.AgentOrderField) graphql.Marshaler {
+	_ = sel
+	res := model.MarshalText(string(v))
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "AgentOrderField!")
 	}
-	return v
+	return res
 }
 
 func (ec *executionContext) unmarshalNAgentRole2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐAgentRole(ctx context.Context, v any) (domain.AgentRole, error) {
@@ -12753,18 +13553,19 @@ func (ec *executionContext) marshalNRoutineEdge2ᚖrouseᚗdevᚋrouseᚋentᚐR
 	return ec._RoutineEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNRoutineOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineOrderField(ctx context.Context, v any) (*ent.RoutineOrderField, error) {
-	var res = new(ent.RoutineOrderField)
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNRoutineOrderField2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineOrderField(ctx context.Context, v any) (model.RoutineOrderField, error) {
+	tmp, err := model.UnmarshalText(v)
+	res := model.RoutineOrderField(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNRoutineOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineOrderField(ctx context.Context, sel ast.SelectionSet, v *ent.RoutineOrderField) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "RoutineOrderField!")
-		return graphql.Null
+func (ec *executionContext) marshalNRoutineOrderField2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineOrderField(ctx context.Context, sel ast.SelectionSet, v model.RoutineOrderField) graphql.Marshaler {
+	_ = sel
+	res := model.MarshalText(string(v))
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "RoutineOrderField!")
 	}
-	return v
+	return res
 }
 
 func (ec *executionContext) marshalNRoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx context.Context, sel ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
@@ -12893,18 +13694,19 @@ func (ec *executionContext) marshalNRunEdge2ᚖrouseᚗdevᚋrouseᚋentᚐRunEd
 	return ec._RunEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNRunOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐRunOrderField(ctx context.Context, v any) (*ent.RunOrderField, error) {
-	var res = new(ent.RunOrderField)
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNRunOrderField2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunOrderField(ctx context.Context, v any) (model.RunOrderField, error) {
+	tmp, err := model.UnmarshalText(v)
+	res := model.RunOrderField(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNRunOrderField2ᚖrouseᚗdevᚋrouseᚋentᚐRunOrderField(ctx context.Context, sel ast.SelectionSet, v *ent.RunOrderField) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "RunOrderField!")
-		return graphql.Null
+func (ec *executionContext) marshalNRunOrderField2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunOrderField(ctx context.Context, sel ast.SelectionSet, v model.RunOrderField) graphql.Marshaler {
+	_ = sel
+	res := model.MarshalText(string(v))
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "RunOrderField!")
 	}
-	return v
+	return res
 }
 
 func (ec *executionContext) unmarshalNRunStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRunStatus(ctx context.Context, v any) (domain.RunStatus, error) {
@@ -13252,7 +14054,7 @@ func (ec *executionContext) marshalOAgent2ᚖrouseᚗdevᚋrouseᚋentᚐAgent(c
 	return ec._Agent(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOAgentOrder2ᚖrouseᚗdevᚋrouseᚋentᚐAgentOrder(ctx context.Context, v any) (*ent.AgentOrder, error) {
+func (ec *executionContext) unmarshalOAgentOrder2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAgentOrder(ctx context.Context, v any) (*model.AgentOrder, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -13301,6 +14103,42 @@ func (ec *executionContext) marshalOApproval2ᚖrouseᚗdevᚋrouseᚋentᚐAppr
 		return graphql.Null
 	}
 	return ec._Approval(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOApprovalStatus2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐApprovalStatusᚄ(ctx context.Context, v any) ([]domain.ApprovalStatus, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]domain.ApprovalStatus, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNApprovalStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐApprovalStatus(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOApprovalStatus2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐApprovalStatusᚄ(ctx context.Context, sel ast.SelectionSet, v []domain.ApprovalStatus) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNApprovalStatus2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐApprovalStatus(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalOCatchUpPolicy2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐCatchUpPolicy(ctx context.Context, v any) (*domain.CatchUpPolicy, error) {
@@ -13367,6 +14205,42 @@ func (ec *executionContext) marshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCu
 	return res
 }
 
+func (ec *executionContext) unmarshalOEndReason2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐEndReasonᚄ(ctx context.Context, v any) ([]domain.EndReason, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]domain.EndReason, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNEndReason2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐEndReason(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOEndReason2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐEndReasonᚄ(ctx context.Context, sel ast.SelectionSet, v []domain.EndReason) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNEndReason2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐEndReason(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalOEndReason2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐEndReason(ctx context.Context, v any) (*domain.EndReason, error) {
 	if v == nil {
 		return nil, nil
@@ -13420,7 +14294,7 @@ func (ec *executionContext) marshalORoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRouti
 	return ec._Routine(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalORoutineOrder2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineOrder(ctx context.Context, v any) (*ent.RoutineOrder, error) {
+func (ec *executionContext) unmarshalORoutineOrder2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineOrder(ctx context.Context, v any) (*model.RoutineOrder, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -13550,7 +14424,7 @@ func (ec *executionContext) marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx c
 	return ec._Run(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalORunOrder2ᚖrouseᚗdevᚋrouseᚋentᚐRunOrder(ctx context.Context, v any) (*ent.RunOrder, error) {
+func (ec *executionContext) unmarshalORunOrder2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunOrder(ctx context.Context, v any) (*model.RunOrder, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -13655,6 +14529,22 @@ func (ec *executionContext) unmarshalOTaskState2ᚖrouseᚗdevᚋrouseᚋinterna
 }
 
 func (ec *executionContext) marshalOTaskState2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskState(ctx context.Context, sel ast.SelectionSet, v *domain.TaskState) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) unmarshalOWakeClass2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWakeClass(ctx context.Context, v any) (*domain.WakeClass, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.WakeClass)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOWakeClass2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWakeClass(ctx context.Context, sel ast.SelectionSet, v *domain.WakeClass) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

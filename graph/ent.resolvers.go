@@ -25,14 +25,29 @@ func (r *agentResolver) Manager(ctx context.Context, obj *ent.Agent) (*ent.Agent
 	return manager, nil
 }
 
+// Workspace is the resolver for the workspace field.
+func (r *approvalResolver) Workspace(ctx context.Context, obj *ent.Approval) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
 // Task is the resolver for the task field.
 func (r *approvalResolver) Task(ctx context.Context, obj *ent.Approval) (*ent.Task, error) {
 	return required(ctx, load(ctx).tasks, obj.TaskID)
 }
 
+// Workspace is the resolver for the workspace field.
+func (r *commentResolver) Workspace(ctx context.Context, obj *ent.Comment) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
 // Task is the resolver for the task field.
 func (r *commentResolver) Task(ctx context.Context, obj *ent.Comment) (*ent.Task, error) {
 	return required(ctx, load(ctx).tasks, obj.TaskID)
+}
+
+// Workspace is the resolver for the workspace field.
+func (r *continuationSummaryResolver) Workspace(ctx context.Context, obj *ent.ContinuationSummary) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
 }
 
 // Agent is the resolver for the agent field.
@@ -55,6 +70,11 @@ func (r *routineResolver) Workspace(ctx context.Context, obj *ent.Routine) (*ent
 	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
 }
 
+// Workspace is the resolver for the workspace field.
+func (r *routineRunResolver) Workspace(ctx context.Context, obj *ent.RoutineRun) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
 // Routine is the resolver for the routine field.
 func (r *routineRunResolver) Routine(ctx context.Context, obj *ent.RoutineRun) (*ent.Routine, error) {
 	return required(ctx, load(ctx).routines, obj.RoutineID)
@@ -63,6 +83,11 @@ func (r *routineRunResolver) Routine(ctx context.Context, obj *ent.RoutineRun) (
 // CoalescedInto is the resolver for the coalescedInto field.
 func (r *routineRunResolver) CoalescedInto(ctx context.Context, obj *ent.RoutineRun) (*ent.RoutineRun, error) {
 	return linked(ctx, load(ctx).fires, obj.CoalescedIntoID)
+}
+
+// Workspace is the resolver for the workspace field.
+func (r *runResolver) Workspace(ctx context.Context, obj *ent.Run) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
 }
 
 // Agent is the resolver for the agent field.
@@ -105,9 +130,19 @@ func (r *taskResolver) Assignee(ctx context.Context, obj *ent.Task) (*ent.Agent,
 	return linked(ctx, load(ctx).agents, obj.AssigneeID)
 }
 
+// Workspace is the resolver for the workspace field.
+func (r *taskSessionResolver) Workspace(ctx context.Context, obj *ent.TaskSession) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
 // Agent is the resolver for the agent field.
 func (r *taskSessionResolver) Agent(ctx context.Context, obj *ent.TaskSession) (*ent.Agent, error) {
 	return required(ctx, load(ctx).agents, obj.AgentID)
+}
+
+// Workspace is the resolver for the workspace field.
+func (r *wakeupRequestResolver) Workspace(ctx context.Context, obj *ent.WakeupRequest) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
 }
 
 // Agent is the resolver for the agent field.
@@ -122,6 +157,11 @@ func (r *wakeupRequestResolver) Run(ctx context.Context, obj *ent.WakeupRequest)
 
 // Workspace is the resolver for the workspace field.
 func (r *workflowResolver) Workspace(ctx context.Context, obj *ent.Workflow) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
+// Workspace is the resolver for the workspace field.
+func (r *workflowStepResolver) Workspace(ctx context.Context, obj *ent.WorkflowStep) (*ent.Workspace, error) {
 	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
 }
 
@@ -163,6 +203,9 @@ func (r *Resolver) WakeupRequest() WakeupRequestResolver { return &wakeupRequest
 // Workflow returns WorkflowResolver implementation.
 func (r *Resolver) Workflow() WorkflowResolver { return &workflowResolver{r} }
 
+// WorkflowStep returns WorkflowStepResolver implementation.
+func (r *Resolver) WorkflowStep() WorkflowStepResolver { return &workflowStepResolver{r} }
+
 // Workspace returns WorkspaceResolver implementation.
 func (r *Resolver) Workspace() WorkspaceResolver { return &workspaceResolver{r} }
 
@@ -179,5 +222,6 @@ type (
 	taskSessionResolver         struct{ *Resolver }
 	wakeupRequestResolver       struct{ *Resolver }
 	workflowResolver            struct{ *Resolver }
+	workflowStepResolver        struct{ *Resolver }
 	workspaceResolver           struct{ *Resolver }
 )

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"slices"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -58,6 +59,15 @@ func agentStatusIn(wanted []domain.AgentStatus) predicate.Agent {
 	}
 }
 
+// scheduleStates is domain.ScheduleStateOf for a list of routines, as SQL: the number of the state in the order of its values.
+var scheduleStates = `coalesce((SELECT min(CASE WHEN g.kind = 'SCHEDULE' AND g.error IS NOT NULL THEN 2 WHEN g.kind = 'SCHEDULE' AND g.enabled THEN 0 ` +
+	`WHEN g.kind = 'SCHEDULE' THEN 3 WHEN g.kind = 'WEBHOOK' AND g.enabled THEN 1 ELSE 4 END) ` +
+	`FROM routine_triggers g WHERE g.routine_id = {t}."id" AND g.deleted_at IS NULL), 5)`
+
+// healthStates is how the newest fire of a routine that has ended went, as SQL.
+const healthStates = `coalesce((SELECT CASE f.status WHEN 'FAILED' THEN 'FAILING' WHEN 'CANCELLED' THEN 'FAILING' WHEN 'SKIPPED' THEN 'SKIPPING' ELSE 'OK' END ` +
+	`FROM routine_runs f WHERE f.routine_id = {t}."id" AND f.completed_at IS NOT NULL ORDER BY f.started_at DESC, f.id DESC LIMIT 1), 'UNTRIED')`
+
 func filterRoutines(q *ent.RoutineQuery, f *model.RoutineFilter) error {
 	if f == nil {
 		return nil
@@ -73,6 +83,17 @@ func filterRoutines(q *ent.RoutineQuery, f *model.RoutineFilter) error {
 		q.Where(routine.TaskTemplateNotNil())
 	case model.RoutineKindLightweight:
 		q.Where(routine.TaskTemplateIsNil())
+	}
+	if f.ScheduleState != nil {
+		order := domain.ScheduleState("").Values()
+		numbers := make([]int, len(f.ScheduleState))
+		for i, state := range f.ScheduleState {
+			numbers[i] = slices.Index(order, string(state))
+		}
+		q.Where(whereIn(scheduleStates, numbers))
+	}
+	if f.Health != nil {
+		q.Where(whereIn(healthStates, f.Health))
 	}
 	if f.Search != nil && *f.Search != "" {
 		q.Where(routine.NameContainsFold(*f.Search))
@@ -120,45 +141,61 @@ func filterWakeups(q *ent.WakeupRequestQuery, f *model.WakeupFilter) {
 	if f.Since != nil {
 		q.Where(wakeuprequest.RequestedAtGTE(*f.Since))
 	}
+	if f.Until != nil {
+		q.Where(wakeuprequest.RequestedAtLT(*f.Until))
+	}
+	if f.EndReason != nil {
+		q.Where(wakeuprequest.EndReasonIn(f.EndReason...))
+	}
+	if f.Recovered != nil {
+		q.Where(wakeuprequest.Recovered(*f.Recovered))
+	}
+	if f.RoutineID != nil {
+		q.Where(wakeuprequest.RoutineID(*f.RoutineID))
+	}
+	if f.TaskID != nil {
+		q.Where(wakeuprequest.TaskID(*f.TaskID))
+	}
 }
 
-func (r *Resolver) filterRuns(q *ent.RunQuery, f *model.RunFilter) error {
+// filterRuns adds the conditions of f, which may be nil; what it needs beside them checkRunFilter has seen.
+func (r *Resolver) filterRuns(add func(...predicate.Run), f *model.RunFilter) error {
 	if f == nil {
 		return nil
 	}
 	if f.Status != nil {
-		q.Where(run.StatusIn(f.Status...))
+		add(run.StatusIn(f.Status...))
 	}
 	if f.AgentID != nil {
-		q.Where(run.AgentID(*f.AgentID))
+		add(run.AgentID(*f.AgentID))
 	}
-	q.Where(refersTo(f.TaskID, run.TaskID, run.TaskIDIsNil)...)
-	q.Where(refersTo(f.RoutineID, run.RoutineID, run.RoutineIDIsNil)...)
+	add(refersTo(f.TaskID, run.TaskID, run.TaskIDIsNil)...)
+	add(refersTo(f.RoutineID, run.RoutineID, run.RoutineIDIsNil)...)
 	if f.CausationID != nil {
-		q.Where(run.CausationID(*f.CausationID))
+		add(run.CausationID(*f.CausationID))
 	}
 	if f.Retrying != nil {
 		retrying := run.ParkedReasonIn(retryReasons...)
 		if !*f.Retrying {
 			retrying = run.Or(run.ParkedReasonIsNil(), run.ParkedReasonNotIn(retryReasons...))
 		}
-		q.Where(retrying)
+		add(retrying)
 	}
 	if f.Since != nil {
-		q.Where(run.RequestedAtGTE(*f.Since))
+		add(run.RequestedAtGTE(*f.Since))
 	}
 	if f.Until != nil {
-		q.Where(run.RequestedAtLT(*f.Until))
+		add(run.RequestedAtLT(*f.Until))
 	}
-	if f.TerminalShape == nil {
-		return nil
+	if err := filterRunsMore(add, f); err != nil || f.TerminalShape == nil {
+		return err
 	}
 	activated := r.Store.ActivatedAt()
 	shapes := []predicate.Run{constant(false)}
 	for _, shape := range f.TerminalShape {
 		shapes = append(shapes, shapeIs(shape, activated))
 	}
-	q.Where(run.StatusIn(domain.RunStatusFinished, domain.RunStatusFailed, domain.RunStatusCancelled), run.Or(shapes...))
+	add(run.StatusIn(domain.RunStatusFinished, domain.RunStatusFailed, domain.RunStatusCancelled), run.Or(shapes...))
 	return nil
 }
 

@@ -22,6 +22,8 @@ import (
 // region    ************************** generated!.gotpl **************************
 
 type InboxItemResolver interface {
+	Workspace(ctx context.Context, obj *model.InboxItem) (*ent.Workspace, error)
+
 	Subject(ctx context.Context, obj *model.InboxItem) (ent.Noder, error)
 }
 
@@ -54,6 +56,38 @@ func (ec *executionContext) _InboxItem_id(ctx context.Context, field graphql.Col
 }
 func (ec *executionContext) fieldContext_InboxItem_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("InboxItem", field, false, false, "ID")
+}
+
+func (ec *executionContext) _InboxItem_workspace(ctx context.Context, field graphql.CollectedField, obj *model.InboxItem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxItem_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.InboxItem().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InboxItem_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InboxItem",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _InboxItem_kind(ctx context.Context, field graphql.CollectedField, obj *model.InboxItem) (ret graphql.Marshaler) {
@@ -419,7 +453,7 @@ func (ec *executionContext) unmarshalInputInboxFilter(ctx context.Context, obj a
 		asMap["open"] = true
 	}
 
-	fieldsInOrder := [...]string{"kind", "open"}
+	fieldsInOrder := [...]string{"kind", "open", "agentId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -440,6 +474,13 @@ func (ec *executionContext) unmarshalInputInboxFilter(ctx context.Context, obj a
 				return it, err
 			}
 			it.Open = data
+		case "agentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentID = data
 		}
 	}
 	return it, nil
@@ -571,6 +612,12 @@ func (ec *executionContext) _InboxItem(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._InboxItem_workspace(ctx, field, obj)
+				})
 		case "kind":
 			out.Values[i] = ec._InboxItem_kind(ctx, field, obj)
 			if out.Values[i] == graphql.Null {

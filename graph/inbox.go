@@ -24,7 +24,7 @@ func (r *Resolver) pageOfInbox(ctx context.Context, workspaceID xid.ID, after *e
 	filterInbox(q, f)
 	p.branches = branchesOfInbox(f)
 	at := func(x *ent.InboxItem) ent.Cursor { return ent.Cursor{ID: x.ID, Value: x.CreatedAt} }
-	read, err := readPage(ctx, q, p, ordering{byTime, inboxitem.FieldCreatedAt, true}, at)
+	read, err := readPage(ctx, q, p, ordering{kind: byTime, column: inboxitem.FieldCreatedAt, desc: true}, at)
 	if err != nil {
 		return nil, fmt.Errorf("list inbox items: %w", err)
 	}
@@ -40,6 +40,9 @@ func filterInbox(q *ent.InboxItemQuery, f *model.InboxFilter) {
 	}
 	if f != nil && f.Kind != nil {
 		q.Where(inboxitem.KindIn(f.Kind...))
+	}
+	if f != nil && f.AgentID != nil {
+		q.Where(where(`{t}."agent_id" = ?`, f.AgentID.String()))
 	}
 }
 

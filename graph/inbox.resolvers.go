@@ -12,6 +12,11 @@ import (
 	"rouse.dev/rouse/graph/model"
 )
 
+// Workspace is the resolver for the workspace field.
+func (r *inboxItemResolver) Workspace(ctx context.Context, obj *model.InboxItem) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
 // Subject is the resolver for the subject field.
 func (r *inboxItemResolver) Subject(ctx context.Context, obj *model.InboxItem) (ent.Noder, error) {
 	return recordOf(ctx, obj.SubjectID, "run", "tsk", "apr", "rtn", "wkp", "bud", "agt")

@@ -68,6 +68,7 @@ func listsThatGrow() []listed {
 		{"fires by statuses", "workspace", `routineRuns(filter: {status: [FAILED, SKIPPED]})`, 2},
 		{"fires since an instant", "workspace", `routineRuns(filter: {since: "2131-01-01T05:00:00Z"})`, 1},
 	}
+	out = append(out, listsByMore()...)
 	for _, status := range []string{"QUEUED", "CLAIMED", "FINISHED", "FAILED", "CANCELLED"} {
 		out = append(out, listed{"runs " + status, "workspace", `runs(filter: {status: [` + status + `]})`, 1})
 	}
@@ -76,6 +77,51 @@ func listsThatGrow() []listed {
 	}
 	for _, status := range []string{"QUEUED", "CLAIMED", "COALESCED", "SKIPPED", "FINISHED", "FAILED", "CANCELLED"} {
 		out = append(out, listed{"wakeups " + status, "workspace", `wakeupRequests(filter: {status: [` + status + `]})`, 2})
+	}
+	return out
+}
+
+// listsByMore are the filters and orders by what a run was for, how it went and what it cost, and their like of other lists.
+func listsByMore() []listed {
+	const rarePeriod = `since: "2129-12-20T00:00:00Z", until: "2130-01-05T00:00:00Z"`
+	out := []listed{
+		{"runs by source", "workspace", `runs(filter: {source: [COMMENT]})`, 3},
+		{"runs by class", "workspace", `runs(filter: {wakeClass: PERIODIC})`, 3},
+		{"runs by hold", "workspace", `runs(filter: {hold: [BACKOFF, NO_WORKER]})`, 2},
+		{"runs by outcome", "workspace", `runs(filter: {outcome: ["idle_skipped", "budget_blocked"]})`, 2},
+		{"runs by the usual outcome", "workspace", `runs(filter: {outcome: ["processed"]})`, 1},
+		{"runs by error", "workspace", `runs(filter: {errorCode: [CRASH, AUTH]})`, 2},
+		{"runs of agents", "workspace", `runs(filter: {agentIds: ["agt_00000000000000000000000001", "agt_00000000000000000000000003"]})`, 2},
+		{"failed runs of an agent, from the workspace", "workspace", `runs(filter: {agentId: "agt_00000000000000000000000001", status: [FAILED]})`, 1},
+		{"runs of a project in a period", "workspace", `runs(filter: {projectId: "prj_00000000000000000000000001", ` + rarePeriod + `})`, 1},
+		{"dear runs in a period", "workspace", `runs(filter: {minCost: "1", ` + rarePeriod + `})`, 1},
+		{"dear runs, dearest first", "workspace", `runs(orderBy: {field: COST, direction: DESC}, filter: {minCost: "1"})`, 1},
+		{"wakeups by reason of their end", "workspace", `wakeupRequests(filter: {endReason: [TASK_DONE, HOP_LIMIT]})`, 2},
+		{"wakeups of the recovery sweep", "workspace", `wakeupRequests(filter: {recovered: true})`, 1},
+		{"wakeups of a routine", "workspace", `wakeupRequests(filter: {routineId: "rtn_00000000000000000000000001"})`, 1},
+		{"wakeups of a task", "workspace", `wakeupRequests(filter: {taskId: "tsk_00000000000000000000000001"})`, 1},
+		{"wakeups until an instant", "workspace", `wakeupRequests(filter: {until: "2130-06-01T00:00:00Z"})`, 1},
+		{"tasks by reviewer", "workspace", `tasks(filter: {reviewerId: "agt_00000000000000000000000001"})`, 1},
+		{"tasks by approver", "workspace", `tasks(filter: {approverId: "agt_00000000000000000000000001"})`, 1},
+		{"tasks that need an approval", "workspace", `tasks(filter: {requiresApproval: true})`, 1},
+		{"tasks that are blocked", "workspace", `tasks(filter: {blocked: true})`, 1},
+		{"the feed of a routine", "workspace", `activity(filter: {routineId: "rtn_00000000000000000000000001"})`, 1},
+		{"the feed of a run", "workspace", `activity(filter: {runId: "run_00000000000000000000000001"})`, 1},
+		{"the feed of an actor", "workspace", `activity(filter: {actor: "tok_rare"})`, 1},
+		{"the feed until an instant", "workspace", `activity(filter: {until: "2130-06-01T00:00:00Z"})`, 1},
+		{"the open inbox of an agent", "workspace", `inbox(filter: {agentId: "agt_00000000000000000000000001"})`, 1},
+		{"the whole inbox of an agent", "workspace", `inbox(filter: {agentId: "agt_00000000000000000000000001", open: false})`, 1},
+		{"routines by the state of their schedule", "workspace", `routines(filter: {scheduleState: [UNSCHEDULED_NO_TRIGGER]})`, 1},
+		{"routines by health", "workspace", `routines(filter: {health: [OK, FAILING]})`, 1},
+		{"approvals", "workspace", `approvals`, 1},
+		{"open approvals", "workspace", `approvals(filter: {status: [PENDING]})`, 1},
+	}
+	for _, direction := range []string{"ASC", "DESC"} {
+		for _, o := range []struct{ list, field string }{
+			{"runs", "FINISHED_AT"}, {"runs", "DURATION"}, {"runs", "COST"}, {"routines", "NEXT_FIRE_AT"}, {"routines", "LAST_RUN_AT"}, {"agents", "LAST_ACTIVE_AT"},
+		} {
+			out = append(out, listed{o.list + " by " + o.field + " " + direction, "workspace", o.list + `(orderBy: {field: ` + o.field + `, direction: ` + direction + `})`, 1})
+		}
 	}
 	return out
 }
@@ -175,7 +221,8 @@ func (w *world) explain(s keptStatement) (rows, pages int) {
 func (w *world) fillUsual(from, to int) {
 	w.fill(map[string]string{"agent": "agt_00000000000000000000000002", "at": `'2131-01-01Z'::timestamptz + i * interval '1 minute'`, "from": fmt.Sprint(from), "to": fmt.Sprint(to), "kind": "usual",
 		"run": "FINISHED", "outcome": "'processed'", "session": "'ses'", "wakeup": "FINISHED", "linked": "yes", "source": "ROUTINE", "code": "RUN_FINISHED", "inbox": "AGENT_ERROR",
-		"fire": "DONE", "by": "CRON", "task": "NULL", "routine": "rtn_00000000000000000000000002", "parked": "NULL", "causation": "'cau_' || i"})
+		"fire": "DONE", "by": "CRON", "task": "NULL", "routine": "rtn_00000000000000000000000002", "parked": "NULL", "causation": "'cau_' || i", "class": "EVENT", "took": "2 seconds", "cost": "0.01", "error": "NULL",
+		"reason": "NULL", "recovered": "false", "actor": "tok_usual", "data": "{}", "approval": "APPROVED"})
 }
 
 // fillRare makes a few rows of everything else, older than what is usual.
@@ -185,21 +232,32 @@ func (w *world) fillRare() {
 		{"run": "QUEUED", "wakeup": "QUEUED", "code": "RECOVERY_DISPATCH", "inbox": "BUDGET_ALERT", "fire": "FAILED"},
 		{"run": "QUEUED", "parked": "'BACKOFF'", "wakeup": "QUEUED", "linked": "no", "fire": "SKIPPED"},
 		{"run": "CLAIMED", "wakeup": "CLAIMED", "code": "RUN_FAILED", "fire": "RECEIVED"},
-		{"run": "FAILED", "session": "'ses'", "wakeup": "FAILED", "code": "BUDGET_CHANGED"},
-		{"run": "FAILED", "wakeup": "SKIPPED", "linked": "no"},
-		{"run": "CANCELLED", "wakeup": "CANCELLED"},
+		{"run": "FAILED", "session": "'ses'", "wakeup": "FAILED", "code": "BUDGET_CHANGED", "error": "'CRASH'"},
+		{"run": "FAILED", "wakeup": "SKIPPED", "linked": "no", "error": "'AUTH'"},
+		{"run": "CANCELLED", "wakeup": "CANCELLED", "reason": "'TASK_DONE'", "recovered": "true"},
+		{"run": "FINISHED", "outcome": "'processed'", "session": "'ses'", "wakeup": "FINISHED", "source": "ROUTINE", "class": "PERIODIC", "code": "ROUTINE_FIRED", "data": `{"routineId": "rtn_00000000000000000000000001"}`},
 		{"run": "FINISHED", "outcome": "'idle_skipped'", "wakeup": "COALESCED"},
 		{"run": "FINISHED", "outcome": "'processed'", "wakeup": "COALESCED"},
 	} {
 		all := map[string]string{"agent": "agt_00000000000000000000000001", "at": `'2130-01-01Z'::timestamptz + i * interval '1 minute'`, "from": fmt.Sprint(first - 4), "to": fmt.Sprint(first), "kind": "rare",
 			"outcome": "NULL", "session": "NULL", "linked": "yes", "source": "COMMENT", "code": "RECOVERY_DISPATCH", "inbox": "BUDGET_ALERT",
-			"fire": "FAILED", "by": "MANUAL", "task": "'tsk_00000000000000000000000001'", "routine": "rtn_00000000000000000000000001", "parked": "NULL", "causation": "'cau_00000000000000000000000001'"}
+			"fire": "FAILED", "by": "MANUAL", "task": "'tsk_00000000000000000000000001'", "routine": "rtn_00000000000000000000000001", "parked": "NULL", "causation": "'cau_00000000000000000000000001'", "class": "EVENT", "took": "100 seconds", "cost": "5", "error": "NULL",
+			"reason": "NULL", "recovered": "false", "actor": "tok_rare", "data": "{}", "approval": "PENDING"}
 		for k, v := range x {
 			all[k] = v
 		}
 		w.fill(all)
 		first -= 5
 	}
+	w.sql(`SET session_replication_role = replica;
+UPDATE runs SET id = 'run_00000000000000000000000001' WHERE id = 'run_rare0';
+UPDATE activities SET subject_id = 'run_00000000000000000000000001' WHERE subject_id = 'run_rare0';
+INSERT INTO tasks (id, workspace_id, title, workflow_id, step_id, project_id, requires_approval)
+SELECT id, '` + w.workspace + `', 'rare', 'wfl_1', 'stp_1', 'prj_00000000000000000000000001', true FROM unnest(ARRAY['tsk_00000000000000000000000001', 'tsk_zz1', 'tsk_zz2', 'tsk_zz3']) id;
+INSERT INTO task_reviewers (task_id, agent_id) SELECT id, 'agt_00000000000000000000000001' FROM tasks WHERE id LIKE 'tsk_zz%';
+INSERT INTO task_approvers (task_id, agent_id) SELECT id, 'agt_00000000000000000000000001' FROM tasks WHERE id LIKE 'tsk_zz%';
+INSERT INTO task_blockers (id, workspace_id, task_id, blocker_id) VALUES ('blk_1', '` + w.workspace + `', 'tsk_zz1', 'tsk_zz2');
+SET session_replication_role = DEFAULT`)
 }
 
 // fill writes rows of each kind, as its words say.
@@ -211,16 +269,18 @@ func (w *world) fill(words map[string]string) {
 	}
 	text := strings.NewReplacer(pairs...).Replace(`
 INSERT INTO agents (id, workspace_id, name, role, skip_idle_wakeups) VALUES ('{agent}', '{workspace}', '{agent}', 'WORKER', false) ON CONFLICT DO NOTHING;
-INSERT INTO runs (id, workspace_id, agent_id, task_id, routine_id, causation_id, scope, source, wake_class, status, parked_reason, parked_until, outcome, session_id, requested_at, claimed_at, finished_at)
-SELECT 'run_{kind}' || i, '{workspace}', '{agent}', {task}, '{routine}', {causation}, 'scope:' || i, '{source}', 'EVENT', '{run}', {parked}, CASE WHEN {parked}::text IS NOT NULL THEN now() END, {outcome}, {session}, {at},
-  CASE WHEN '{run}' <> 'QUEUED' THEN {at} END, CASE WHEN '{run}' NOT IN ('QUEUED', 'CLAIMED') THEN {at} END FROM generate_series({from}, {to}) i;
-INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, run_id, causation_id, scope, source, wake_class, person_waiting, reason, payload, status, recovered, resends, hops, retry_count, requested_at, finished_at)
-SELECT 'wkp_{kind}' || i, '{workspace}', '{agent}', {task}, CASE WHEN '{linked}' = 'yes' THEN 'run_{kind}' || i END, {causation}, 'scope:' || i, '{source}', 'EVENT', false, 'test', '{}', '{wakeup}', false, 0, 0, 0, {at},
+INSERT INTO runs (id, workspace_id, agent_id, task_id, routine_id, causation_id, scope, source, error_code, cost_usd, wake_class, status, parked_reason, parked_until, outcome, session_id, requested_at, claimed_at, finished_at)
+SELECT 'run_{kind}' || i, '{workspace}', '{agent}', {task}, '{routine}', {causation}, 'scope:' || i, '{source}', {error}, {cost}, '{class}', '{run}', {parked}, CASE WHEN {parked}::text IS NOT NULL THEN now() END, {outcome}, {session}, {at},
+  CASE WHEN '{run}' <> 'QUEUED' THEN {at} END, CASE WHEN '{run}' NOT IN ('QUEUED', 'CLAIMED') THEN {at} + interval '{took}' END FROM generate_series({from}, {to}) i;
+INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_id, end_reason, run_id, causation_id, scope, source, wake_class, person_waiting, reason, payload, status, recovered, resends, hops, retry_count, requested_at, finished_at)
+SELECT 'wkp_{kind}' || i, '{workspace}', '{agent}', {task}, '{routine}', {reason}, CASE WHEN '{linked}' = 'yes' THEN 'run_{kind}' || i END, {causation}, 'scope:' || i, '{source}', 'EVENT', false, 'test', '{}', '{wakeup}', {recovered}, 0, 0, 0, {at},
   CASE WHEN '{wakeup}' NOT IN ('QUEUED', 'CLAIMED') THEN {at} END FROM generate_series({from}, {to}) i;
-INSERT INTO activities (id, workspace_id, code, summary, actor_kind, subject_id, agent_id, task_id, data, causation_id, occurred_at, tx)
-SELECT 'act_{kind}' || i, '{workspace}', '{code}', 'test', 'SYSTEM', 'run_{kind}' || i, '{agent}', {task}, '{}', {causation}, {at}, 1 FROM generate_series({from}, {to}) i;
-INSERT INTO inbox_items (id, workspace_id, kind, title, created_at, resolved_at)
-SELECT 'inb_{kind}' || i, '{workspace}', '{inbox}', 'test', {at}, CASE WHEN '{kind}' = 'usual' OR i % 2 = 0 THEN now() END FROM generate_series({from}, {to}) i;
+INSERT INTO activities (id, workspace_id, code, summary, actor_kind, actor, subject_id, agent_id, task_id, data, causation_id, occurred_at, tx)
+SELECT 'act_{kind}' || i, '{workspace}', '{code}', 'test', 'USER', '{actor}', 'run_{kind}' || i, '{agent}', {task}, '{data}', {causation}, {at}, 1 FROM generate_series({from}, {to}) i;
+INSERT INTO tasks (id, workspace_id, title, workflow_id, step_id, requires_approval) SELECT 'tsk_{kind}' || i, '{workspace}', 'test', 'wfl_1', 'stp_1', false FROM generate_series({from}, {to}) i;
+INSERT INTO approvals (id, workspace_id, task_id, causation_id, question, status, created_at) SELECT 'apr_{kind}' || i, '{workspace}', 'tsk_{kind}' || i, {causation}, 'test', '{approval}', {at} FROM generate_series({from}, {to}) i;
+INSERT INTO inbox_items (id, workspace_id, agent_id, kind, title, created_at, resolved_at)
+SELECT 'inb_{kind}' || i, '{workspace}', '{agent}', '{inbox}', 'test', {at}, CASE WHEN '{kind}' = 'usual' OR i % 2 = 0 THEN now() END FROM generate_series({from}, {to}) i;
 INSERT INTO routines (id, workspace_id, name, assignee_id, variables) VALUES ('{routine}', '{workspace}', '{routine}', '{agent}', '[]') ON CONFLICT DO NOTHING;
 INSERT INTO routine_runs (id, workspace_id, routine_id, causation_id, source, status, variables, dispatch_fingerprint, started_at, completed_at)
 SELECT 'rrn_{kind}' || i, '{workspace}', '{routine}', {causation}, '{by}', '{fire}', '{}', 'x', {at}, CASE WHEN '{fire}' <> 'RECEIVED' THEN {at} END FROM generate_series({from}, {to}) i;`)

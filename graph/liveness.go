@@ -194,5 +194,5 @@ func (r *Resolver) pageOfTrace(ctx context.Context, t *model.Trace, after *ent.C
 		return nil, err
 	}
 	q := r.Reader.Activity.Query().Where(activity.WorkspaceID(t.WorkspaceID), activity.CausationID(t.CausationID))
-	return activityPage(ctx, q, p, ordering{byTime, activity.FieldOccurredAt, false})
+	return activityPage(ctx, q, p, ordering{kind: byTime, column: activity.FieldOccurredAt, desc: false})
 }

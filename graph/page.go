@@ -48,9 +48,10 @@ func pageOf(most int, after *ent.Cursor, first *int, before *ent.Cursor, last *i
 type order int
 
 const (
-	byID   order = iota // the id alone
-	byText              // a text, then the id
-	byTime              // an instant, then the id
+	byID     order = iota // the id alone
+	byText                // a text, then the id
+	byTime                // an instant, then the id
+	byNumber              // a number as its digits, then the id
 )
 
 // check refuses cursors that another order made.
@@ -71,11 +72,17 @@ func (o order) fits(c ent.Cursor) bool {
 	case nil:
 		return o == byID
 	case string:
-		return o == byText && plain(v)
+		return o == byText && plain(v) || o == byNumber && isNumber(v)
 	case time.Time:
 		return o == byTime && v.Year() > 0 && v.Year() < 10_000 // a column has no other years
 	}
 	return false
+}
+
+// isNumber says whether a text is a number as an order's cursors have it: digits, with a fraction or none.
+func isNumber(s string) bool {
+	whole, fraction, _ := strings.Cut(s, ".")
+	return len(whole) > 0 && len(s) <= 30 && strings.Trim(whole+fraction, "0123456789") == "" && !strings.HasSuffix(s, ".")
 }
 
 // plain says whether PostgreSQL can take the text: valid UTF-8 without NUL.

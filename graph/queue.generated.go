@@ -556,6 +556,42 @@ func (ec *executionContext) marshalNQueueStats2ᚖrouseᚗdevᚋrouseᚋgraphᚋ
 	return ec._QueueStats(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalOQueueHold2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHoldᚄ(ctx context.Context, v any) ([]domain.QueueHold, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]domain.QueueHold, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNQueueHold2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHold(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOQueueHold2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHoldᚄ(ctx context.Context, sel ast.SelectionSet, v []domain.QueueHold) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNQueueHold2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHold(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalOWaiting2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWaiting(ctx context.Context, sel ast.SelectionSet, v *domain.Waiting) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null

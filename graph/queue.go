@@ -52,6 +52,15 @@ func requestWaits(x *ent.WakeupRequest) bool {
 	return x.Status == domain.WakeupStatusQueued || held
 }
 
+// waitingOfMerged is why the run waits that a request was merged into; nil when that has begun.
+func waitingOfMerged(ctx context.Context, x *ent.WakeupRequest) (*domain.Waiting, error) {
+	into, err := linked(ctx, load(ctx).runs, x.RunID)
+	if err != nil || into == nil || !runWaits(into) {
+		return nil, err
+	}
+	return load(ctx).waiting.Load(ctx, into.ID)
+}
+
 // waitingOf reads why the runs of one level of a response wait.
 func (r *Resolver) waitingOf(ctx context.Context, ids []xid.ID) (map[xid.ID]*domain.Waiting, error) {
 	return pointers(r.Store.WaitingNow(ctx, ids, nil))

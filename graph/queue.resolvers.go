@@ -51,6 +51,9 @@ func (r *waitingResolver) BlockedBy(ctx context.Context, obj *domain.Waiting) ([
 
 // Waiting is the resolver for the waiting field.
 func (r *wakeupRequestResolver) Waiting(ctx context.Context, obj *ent.WakeupRequest) (*domain.Waiting, error) {
+	if obj.Status == domain.WakeupStatusCoalesced {
+		return waitingOfMerged(ctx, obj)
+	}
 	if !requestWaits(obj) {
 		return nil, nil
 	}

@@ -25,11 +25,12 @@ type rowsQuery[Q, N any, P, O ~func(*sql.Selector)] interface {
 	Exist(context.Context) (bool, error)
 }
 
-// ordering is the order of a connection's rows: by a column that is never null, then by id.
+// ordering is the order of a connection's rows: by a column that is never null, or by an expression that never is, then by id.
 type ordering struct {
 	kind   order
-	column string // empty: by id alone
+	column string // empty: by id alone, unless there is an expression
 	desc   bool
+	expr   string // in SQL; {t} stands for the table
 }
 
 // inOrderMade is the order of lists by id alone: ids sort as they were made.
@@ -193,14 +194,22 @@ func (o ordering) operator(after, itself bool) string {
 func (o ordering) place(c ent.Cursor, operator string) func(*sql.Selector) {
 	return func(s *sql.Selector) {
 		s.Where(sql.P(func(b *sql.Builder) {
-			if o.column == "" {
+			if o.column == "" && o.expr == "" {
 				b.Ident(s.C("id")).WriteString(operator).Arg(c.ID)
 				return
 			}
-			b.Wrap(func(b *sql.Builder) { b.IdentComma(s.C(o.column), s.C("id")) }).WriteString(operator).
+			b.Wrap(func(b *sql.Builder) { b.WriteString(o.key(s)).Comma().Ident(s.C("id")) }).WriteString(operator).
 				Wrap(func(b *sql.Builder) { b.Args(c.Value, c.ID) })
 		}))
 	}
+}
+
+// key is what the order compares first, as SQL of a statement's table.
+func (o ordering) key(s *sql.Selector) string {
+	if o.expr == "" {
+		return s.C(o.column)
+	}
+	return strings.ReplaceAll(o.expr, "{t}", strings.TrimSuffix(s.C("id"), `."id"`))
 }
 
 // terms order the rows as they are read.
@@ -210,7 +219,12 @@ func (o ordering) terms(backwards bool) (out []func(*sql.Selector)) {
 		direction = sql.Desc
 	}
 	return []func(*sql.Selector){func(s *sql.Selector) {
-		if o.column != "" {
+		switch {
+		case o.expr != "" && o.desc != backwards:
+			s.OrderExpr(sql.Expr(o.key(s) + " DESC"))
+		case o.expr != "":
+			s.OrderExpr(sql.Expr(o.key(s)))
+		case o.column != "":
 			s.OrderBy(direction(s.C(o.column)))
 		}
 		s.OrderBy(direction(s.C("id")))

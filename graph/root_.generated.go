@@ -24,6 +24,7 @@ type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 type ResolverRoot interface {
 	Activity() ActivityResolver
 	Agent() AgentResolver
+	ApiToken() ApiTokenResolver
 	Approval() ApprovalResolver
 	Budget() BudgetResolver
 	Comment() CommentResolver
@@ -59,6 +60,7 @@ type ResolverRoot interface {
 	WebhookTrigger() WebhookTriggerResolver
 	Worker() WorkerResolver
 	Workflow() WorkflowResolver
+	WorkflowStep() WorkflowStepResolver
 	Workspace() WorkspaceResolver
 }
 
@@ -95,6 +97,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("AddLinkInput", ec.unmarshalInputAddLinkInput),
 			graphql.NewInputUnmarshaler("AgentFilter", ec.unmarshalInputAgentFilter),
 			graphql.NewInputUnmarshaler("AgentOrder", ec.unmarshalInputAgentOrder),
+			graphql.NewInputUnmarshaler("ApprovalFilter", ec.unmarshalInputApprovalFilter),
 			graphql.NewInputUnmarshaler("ArchiveRoutineInput", ec.unmarshalInputArchiveRoutineInput),
 			graphql.NewInputUnmarshaler("ArchiveTaskInput", ec.unmarshalInputArchiveTaskInput),
 			graphql.NewInputUnmarshaler("AssignTaskInput", ec.unmarshalInputAssignTaskInput),
@@ -280,6 +283,8 @@ var sources = []*ast.Source{
 type Activity implements Node {
   "Id."
   id: ID!
+  "Workspace whose feed it is in."
+  workspace: Workspace!
   "Position in the event log; pass it to workspaceActivity(after:)."
   cursor: StreamCursor!
   "Code."
@@ -414,6 +419,8 @@ type ActivityConnection {
   edges: [ActivityEdge!]!
   "Page."
   pageInfo: PageInfo!
+  "How many rows match, on all pages."
+  totalCount: Int!
 }
 
 "Row of a page."
@@ -436,6 +443,14 @@ input ActivityFilter {
   causationId: ID
   "At or after."
   since: DateTime
+  "Before."
+  until: DateTime
+  "Routine: its changes, its triggers' and its fires. What a fire led to has the fire's causationId."
+  routineId: ID
+  "Run: what its own chain tells of it, from the request that made it to its end."
+  runId: ID
+  "Who did it: id of an agent, of an API token or of a person, or ` + "`" + `local` + "`" + `. What the scheduler did by itself has no such actor."
+  actor: String
 }
 
 extend type Subscription {
@@ -521,6 +536,11 @@ input AgentFilter {
   role: [AgentRole!]
   "Part of the name."
   search: String
+}
+
+extend enum AgentOrderField {
+  "When it last worked. One with a live run counts as of now; one that never worked is the smallest."
+  LAST_ACTIVE_AT
 }
 
 extend type Query {
@@ -794,6 +814,24 @@ type DecideApprovalPayload implements MutationPayload {
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
+
+extend type Workspace {
+  "Decisions asked for about its tasks, newest first."
+  approvals(
+    "Rows, 1..100; 25 by default."
+    first: Int
+    "Start after this row."
+    after: Cursor
+    "Conditions that the approvals meet."
+    filter: ApprovalFilter
+  ): ApprovalConnection! @page
+}
+
+"Conditions, all of which must hold."
+input ApprovalFilter {
+  "How it stands, any of these; PENDING ones are open."
+  status: [ApprovalStatus!]
+}
 `, BuiltIn: false},
 	{Name: "../schema/budget.graphql", Input: `"Spending limit of a workspace, a project or an agent. What no budget limits is unlimited."
 type Budget implements Node & Versioned {
@@ -801,6 +839,8 @@ type Budget implements Node & Versioned {
   id: ID!
   "Revision."
   revision: Int!
+  "Workspace that it belongs to."
+  workspace: Workspace!
   "What it limits; null once that is deleted."
   subject: BudgetSubject
   "Kind of what it limits."
@@ -876,6 +916,8 @@ type BudgetConnection {
   edges: [BudgetEdge!]!
   "Page."
   pageInfo: PageInfo!
+  "How many rows match, on all pages."
+  totalCount: Int!
 }
 
 "Row of a page."
@@ -1087,6 +1129,47 @@ enum NotWoken {
   SELF_MENTION
 }
 `, BuiltIn: false},
+	{Name: "../schema/count.graphql", Input: `extend type Workspace {
+  "How many runs there are by status, of those that the filter lets through. Nothing is counted beyond 10,000 of a status."
+  runCounts("Conditions that the runs meet." filter: RunFilter): RunCounts! @cost(weight: 30)
+  "How many tasks there are by state, of those that the filter lets through. Nothing is counted beyond 10,000 of a state."
+  taskCounts("Conditions that the tasks meet." filter: TaskFilter): TaskCounts! @cost(weight: 30)
+}
+
+"Numbers of runs by status, each at most 10,000."
+type RunCounts {
+  "Runs that wait."
+  queued: Int!
+  "Runs that are being done."
+  claimed: Int!
+  "Runs that have ended, also those that were rightly not launched."
+  finished: Int!
+  "Runs that gave up."
+  failed: Int!
+  "Runs that are no longer valid."
+  cancelled: Int!
+  "True when there are more than 10,000 of a status: its number is 10,000."
+  capped: Boolean!
+}
+
+"Numbers of tasks by state, each at most 10,000."
+type TaskCounts {
+  "Tasks that are not begun."
+  todo: Int!
+  "Tasks that are being done."
+  inProgress: Int!
+  "Tasks that wait for a review."
+  inReview: Int!
+  "Tasks that cannot go on."
+  blocked: Int!
+  "Tasks that are finished."
+  done: Int!
+  "Tasks that were given up."
+  cancelled: Int!
+  "True when there are more than 10,000 of a state: its number is 10,000."
+  capped: Boolean!
+}
+`, BuiltIn: false},
 	{Name: "../schema/directive.graphql", Input: `"Least token scope a caller needs; checked before the resolver runs. ADMIN includes OPERATE, and OPERATE includes READ. On an input field: needed where the field is present, null included, beyond what the mutation needs."
 directive @requires("Any of these is enough." scopes: [TokenScope!]!) on FIELD_DEFINITION | INPUT_FIELD_DEFINITION
 "Static cost of one value of this field, and the argument that multiplies it."
@@ -1116,9 +1199,17 @@ type Agent implements Node & Versioned {
   """
   id: ID!
   """
+  When the agent was made.
+  """
+  createdAt: DateTime!
+  """
   Revision.
   """
   revision: Int!
+  """
+  When it was last changed by a person or an agent; its runs change nothing here.
+  """
+  updatedAt: DateTime!
   """
   Name.
   """
@@ -1258,6 +1349,10 @@ type Approval implements Node {
   """
   decidedAt: DateTime
   """
+  Workspace that it belongs to.
+  """
+  workspace: Workspace!
+  """
   Task.
   """
   task: Task!
@@ -1343,6 +1438,10 @@ type Comment implements Node {
   """
   body: Markdown!
   """
+  Workspace that it belongs to.
+  """
+  workspace: Workspace!
+  """
   Task.
   """
   task: Task!
@@ -1419,6 +1518,10 @@ type ContinuationSummary implements Node {
   """
   updatedAt: DateTime!
   """
+  Workspace that it belongs to.
+  """
+  workspace: Workspace!
+  """
   Agent.
   """
   agent: Agent!
@@ -1439,6 +1542,10 @@ type ContinuationSummaryConnection {
   Page.
   """
   pageInfo: PageInfo!
+  """
+  How many rows match, on all pages.
+  """
+  totalCount: Int!
 }
 """
 Row of a page.
@@ -1597,6 +1704,10 @@ type Project implements Node & Versioned {
   Revision.
   """
   revision: Int!
+  """
+  When it was last changed.
+  """
+  updatedAt: DateTime!
   """
   Name.
   """
@@ -1819,6 +1930,10 @@ type RoutineRun implements Node {
   """
   completedAt: DateTime
   """
+  Workspace that it belongs to.
+  """
+  workspace: Workspace!
+  """
   Routine.
   """
   routine: Routine!
@@ -1996,6 +2111,10 @@ type Run implements Node & Versioned {
   Cancel was asked.
   """
   cancelRequestedAt: DateTime
+  """
+  Workspace that it belongs to.
+  """
+  workspace: Workspace!
   """
   Agent.
   """
@@ -2232,6 +2351,10 @@ type TaskSession implements Node {
   """
   lastUsedAt: DateTime!
   """
+  Workspace that it belongs to.
+  """
+  workspace: Workspace!
+  """
   Agent.
   """
   agent: Agent!
@@ -2394,6 +2517,10 @@ type WakeupRequest implements Node {
   """
   finishedAt: DateTime
   """
+  Workspace that it belongs to.
+  """
+  workspace: Workspace!
+  """
   Agent.
   """
   agent: Agent!
@@ -2519,6 +2646,10 @@ type Workflow implements Node {
   """
   id: ID!
   """
+  When it was made.
+  """
+  createdAt: DateTime!
+  """
   Name.
   """
   name: String!
@@ -2602,6 +2733,10 @@ type WorkflowStep implements Node {
   Task state it stands for.
   """
   state: TaskState!
+  """
+  Workspace that it belongs to.
+  """
+  workspace: Workspace!
 }
 """
 A tenant: nothing crosses its border.
@@ -2619,6 +2754,10 @@ type Workspace implements Node & Versioned {
   Revision.
   """
   revision: Int!
+  """
+  When its settings were last changed.
+  """
+  updatedAt: DateTime!
   """
   Display name.
   """
@@ -2640,6 +2779,10 @@ type WorkspaceConnection {
   Page.
   """
   pageInfo: PageInfo!
+  """
+  How many workspaces the caller sees, on all pages.
+  """
+  totalCount: Int!
 }
 """
 Row of a page.
@@ -3067,6 +3210,8 @@ input EchoExecutorInput {
 type InboxItem implements Node {
   "Id."
   id: ID!
+  "Workspace that it belongs to."
+  workspace: Workspace!
   "Kind."
   kind: InboxKind!
   "Title."
@@ -3124,6 +3269,8 @@ input InboxFilter {
   kind: [InboxKind!]
   "Open ones only; false: handled ones too."
   open: Boolean = true
+  "Agent that it concerns: whose run, queue, routine, approval or budget it tells of."
+  agentId: ID
 }
 
 extend type Mutation {
@@ -3803,7 +3950,7 @@ type UpdateProjectPayload implements MutationPayload {
 }
 
 extend type WakeupRequest {
-  "Why it is still waiting; null unless QUEUED, or SKIPPED for CHECKOUT_HELD."
+  "Why it is still waiting; null unless QUEUED, SKIPPED for CHECKOUT_HELD, or COALESCED into a run that waits: then why that run does."
   waiting: Waiting
 }
 
@@ -4025,6 +4172,29 @@ input RoutineFilter {
   kind: RoutineKind
   "Part of the name."
   search: String
+  "States of the schedule, any of these, as Routine.scheduleState tells them."
+  scheduleState: [ScheduleState!]
+  "How the newest fire that has ended went, any of these."
+  health: [RoutineHealthState!]
+}
+
+"How the newest fire of a routine that has ended went."
+enum RoutineHealthState {
+  "Its work was done, or it was merged into another fire."
+  OK
+  "It failed, or its task was cancelled."
+  FAILING
+  "It was skipped: by its policy, or since there was nothing to do or something held its agent."
+  SKIPPING
+  "No fire has ended yet."
+  UNTRIED
+}
+
+extend enum RoutineOrderField {
+  "Earliest next fire. Routines without one come last from the smallest on, and first from the largest on."
+  NEXT_FIRE_AT
+  "Newest fire. Routines that never fired come first from the smallest on, and last from the largest on."
+  LAST_RUN_AT
 }
 
 extend type Query {
@@ -4290,15 +4460,28 @@ input RoutineRunFilter {
   "Position of its newest event and log line; pass it to runEvents(after:)."
   eventCursor: StreamCursor!
   "Events, oldest first."
-  events("Rows, 1..200; 25 by default." first: Int, "Start after this row." after: Cursor): RunEventConnection! @page(max: 200)
-  "Log lines, oldest first."
-  logs(
-    "Rows, 1..500; 25 by default."
+  events(
+    "Rows from the start, 1..200; 25 by default."
     first: Int
     "Start after this row."
     after: Cursor
-    "Conditions."
+    "Rows from the end, 1..200; not with first."
+    last: Int
+    "End before this row."
+    before: Cursor
+  ): RunEventConnection! @page(max: 200)
+  "Log lines, oldest first."
+  logs(
+    "Rows from the start, 1..500; 25 by default."
+    first: Int
+    "Start after this row."
+    after: Cursor
+    "Conditions that the lines meet."
     filter: RunLogFilter
+    "Rows from the end, 1..500; not with first. The tail of a log is last without before."
+    last: Int
+    "End before this row."
+    before: Cursor
   ): RunLogConnection! @page(max: 500)
 }
 
@@ -4480,6 +4663,36 @@ input RunFilter {
   since: DateTime
   "Asked before."
   until: DateTime
+  "Agents, at most 100: runs of any of them."
+  agentIds: [ID!]
+  "Causes of the first request, any of these. It stays what it is when other requests are merged into the run."
+  source: [WakeupSource!]
+  "PERIODIC or EVENT, as the run is classed now."
+  wakeClass: WakeClass
+  "Waiting runs that are parked for one of these reasons, as Waiting.hold tells them: WINDOW, BACKOFF, RATE_LIMIT, SCOPE_BUSY, TASK_BLOCKED, BUDGET_RESERVED, GUARD_ERROR or NO_WORKER. The others depend on the instant of the question, and are refused with BAD_INPUT: list QUEUED runs, and read waiting."
+  hold: [QueueHold!]
+  "Recorded outcomes, any of these: processed, agent_inactive, idle_skipped, checkout_held, budget_blocked, or one that an earlier version wrote. At most 20."
+  outcome: [String!]
+  "Classes of the last error, any of these; of a run that waits for its next try, too."
+  errorCode: [RunErrorCode!]
+  "Project of the run's task as it is now. It needs since, at most 31 days before until (now by default), or taskId; else it is refused with BAD_INPUT, because no index leads from a project to its runs."
+  projectId: ID
+  "Runs that cost at least so many US dollars, above 0. It needs orderBy COST or since, at most 31 days before until (now by default); else it is refused with BAD_INPUT."
+  minCost: Decimal
+}
+
+extend enum RunOrderField {
+  "Instant of the end. Lists the runs that have ended, alone."
+  FINISHED_AT
+  "Time from the claim of the last attempt to the end. Lists the runs alone that have ended and took a second or longer."
+  DURATION
+  "Cost. Lists the runs alone that cost something."
+  COST
+}
+
+extend type Run {
+  "Time from the claim of its last attempt to its end; null until it ended, and for one that was never claimed."
+  duration: Duration
 }
 
 "A step in the life of a run."
@@ -4534,6 +4747,8 @@ type RunEventConnection {
   edges: [RunEventEdge!]!
   "Page."
   pageInfo: PageInfo!
+  "How many rows match, on all pages."
+  totalCount: Int!
 }
 
 "Row of a page."
@@ -4572,6 +4787,8 @@ type RunLogConnection {
   edges: [RunLogEdge!]!
   "Page."
   pageInfo: PageInfo!
+  "How many rows match, on all pages."
+  totalCount: Int!
 }
 
 "Row of a page."
@@ -4708,7 +4925,16 @@ interface Versioned {
   "Approvals, oldest first."
   approvals("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): ApprovalConnection! @page
   "Comments, oldest first."
-  comments("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): CommentConnection! @page
+  comments(
+    "Rows from the start, 1..100; 25 by default."
+    first: Int
+    "Start after this row."
+    after: Cursor
+    "Rows from the end, 1..100; not with first."
+    last: Int
+    "End before this row."
+    before: Cursor
+  ): CommentConnection! @page
   "What its runs made elsewhere, such as pull requests, each address once; the newest 100, oldest first."
   links: [Link!]!
   "Lock holder; null while no run holds it."
@@ -4789,7 +5015,15 @@ input TaskFilter {
   "Project; null: those without."
   projectId: ID
   "Blocked or not."
-  isBlocked: Boolean
+  isBlocked: Boolean @deprecated(reason: "Use blocked.")
+  "True: a blocker is open, as Task.isBlocked tells it; false: none is. It counts beside isBlocked, where both are given."
+  blocked: Boolean
+  "Agent that reviews."
+  reviewerId: ID
+  "Agent that approves."
+  approverId: ID
+  "Done needs an approval, or does not."
+  requiresApproval: Boolean
   "Archived too."
   includeArchived: Boolean = false
   "Part of the title."
@@ -5046,6 +5280,8 @@ enum TokenScope {
 type ApiToken implements Node {
   "Id."
   id: ID!
+  "Workspace that it sees alone; null for a token of the instance."
+  workspace: Workspace
   "Label."
   name: String!
   "First characters, for finding leaks."
@@ -5068,6 +5304,8 @@ type ApiTokenConnection {
   edges: [ApiTokenEdge!]!
   "Page."
   pageInfo: PageInfo!
+  "How many rows match, on all pages."
+  totalCount: Int!
 }
 
 "Row of a page."
@@ -5133,6 +5371,8 @@ interface Trigger implements Node & Versioned {
   id: ID!
   "Revision."
   revision: Int!
+  "Workspace that it belongs to."
+  workspace: Workspace!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -5149,6 +5389,8 @@ type ScheduleTrigger implements Node & Versioned & Trigger {
   id: ID!
   "Revision."
   revision: Int!
+  "Workspace that it belongs to."
+  workspace: Workspace!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -5195,6 +5437,8 @@ type WebhookTrigger implements Node & Versioned & Trigger {
   id: ID!
   "Revision."
   revision: Int!
+  "Workspace that it belongs to."
+  workspace: Workspace!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -5309,6 +5553,8 @@ type ManualTrigger implements Node & Versioned & Trigger {
   id: ID!
   "Revision."
   revision: Int!
+  "Workspace that it belongs to."
+  workspace: Workspace!
   "Its routine."
   routine: Routine!
   "May fire."
@@ -5631,6 +5877,16 @@ input WakeupFilter {
   causationId: ID
   "Asked at or after."
   since: DateTime
+  "Asked before."
+  until: DateTime
+  "Why it ended without its work being done, any of these."
+  endReason: [EndReason!]
+  "Made by the recovery sweep, or not."
+  recovered: Boolean
+  "Routine whose fire asked for it."
+  routineId: ID
+  "Task that it is about."
+  taskId: ID
 }
 
 extend type Query {
@@ -6268,6 +6524,8 @@ func (ec *executionContext) childFields_Activity(ctx context.Context, field grap
 	switch field.Name {
 	case "id":
 		return ec.fieldContext_Activity_id(ctx, field)
+	case "workspace":
+		return ec.fieldContext_Activity_workspace(ctx, field)
 	case "cursor":
 		return ec.fieldContext_Activity_cursor(ctx, field)
 	case "code":
@@ -6294,6 +6552,8 @@ func (ec *executionContext) childFields_ActivityConnection(ctx context.Context, 
 		return ec.fieldContext_ActivityConnection_edges(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_ActivityConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ActivityConnection_totalCount(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ActivityConnection", field.Name)
 }
@@ -6334,8 +6594,12 @@ func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql
 	switch field.Name {
 	case "id":
 		return ec.fieldContext_Agent_id(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Agent_createdAt(ctx, field)
 	case "revision":
 		return ec.fieldContext_Agent_revision(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_Agent_updatedAt(ctx, field)
 	case "name":
 		return ec.fieldContext_Agent_name(ctx, field)
 	case "role":
@@ -6412,6 +6676,8 @@ func (ec *executionContext) childFields_ApiToken(ctx context.Context, field grap
 	switch field.Name {
 	case "id":
 		return ec.fieldContext_ApiToken_id(ctx, field)
+	case "workspace":
+		return ec.fieldContext_ApiToken_workspace(ctx, field)
 	case "name":
 		return ec.fieldContext_ApiToken_name(ctx, field)
 	case "prefix":
@@ -6436,6 +6702,8 @@ func (ec *executionContext) childFields_ApiTokenConnection(ctx context.Context, 
 		return ec.fieldContext_ApiTokenConnection_edges(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_ApiTokenConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ApiTokenConnection_totalCount(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ApiTokenConnection", field.Name)
 }
@@ -6464,6 +6732,8 @@ func (ec *executionContext) childFields_Approval(ctx context.Context, field grap
 		return ec.fieldContext_Approval_completion(ctx, field)
 	case "decidedAt":
 		return ec.fieldContext_Approval_decidedAt(ctx, field)
+	case "workspace":
+		return ec.fieldContext_Approval_workspace(ctx, field)
 	case "task":
 		return ec.fieldContext_Approval_task(ctx, field)
 	case "requestedBy":
@@ -6558,6 +6828,8 @@ func (ec *executionContext) childFields_Budget(ctx context.Context, field graphq
 		return ec.fieldContext_Budget_id(ctx, field)
 	case "revision":
 		return ec.fieldContext_Budget_revision(ctx, field)
+	case "workspace":
+		return ec.fieldContext_Budget_workspace(ctx, field)
 	case "subject":
 		return ec.fieldContext_Budget_subject(ctx, field)
 	case "subjectKind":
@@ -6592,6 +6864,8 @@ func (ec *executionContext) childFields_BudgetConnection(ctx context.Context, fi
 		return ec.fieldContext_BudgetConnection_edges(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_BudgetConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_BudgetConnection_totalCount(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type BudgetConnection", field.Name)
 }
@@ -6670,6 +6944,8 @@ func (ec *executionContext) childFields_Comment(ctx context.Context, field graph
 		return ec.fieldContext_Comment_causationId(ctx, field)
 	case "body":
 		return ec.fieldContext_Comment_body(ctx, field)
+	case "workspace":
+		return ec.fieldContext_Comment_workspace(ctx, field)
 	case "task":
 		return ec.fieldContext_Comment_task(ctx, field)
 	case "author":
@@ -6734,6 +7010,8 @@ func (ec *executionContext) childFields_ContinuationSummary(ctx context.Context,
 		return ec.fieldContext_ContinuationSummary_contentTokens(ctx, field)
 	case "updatedAt":
 		return ec.fieldContext_ContinuationSummary_updatedAt(ctx, field)
+	case "workspace":
+		return ec.fieldContext_ContinuationSummary_workspace(ctx, field)
 	case "agent":
 		return ec.fieldContext_ContinuationSummary_agent(ctx, field)
 	case "updatedByRun":
@@ -6748,6 +7026,8 @@ func (ec *executionContext) childFields_ContinuationSummaryConnection(ctx contex
 		return ec.fieldContext_ContinuationSummaryConnection_edges(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_ContinuationSummaryConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ContinuationSummaryConnection_totalCount(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ContinuationSummaryConnection", field.Name)
 }
@@ -7030,6 +7310,8 @@ func (ec *executionContext) childFields_InboxItem(ctx context.Context, field gra
 	switch field.Name {
 	case "id":
 		return ec.fieldContext_InboxItem_id(ctx, field)
+	case "workspace":
+		return ec.fieldContext_InboxItem_workspace(ctx, field)
 	case "kind":
 		return ec.fieldContext_InboxItem_kind(ctx, field)
 	case "title":
@@ -7398,6 +7680,8 @@ func (ec *executionContext) childFields_Project(ctx context.Context, field graph
 		return ec.fieldContext_Project_createdAt(ctx, field)
 	case "revision":
 		return ec.fieldContext_Project_revision(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_Project_updatedAt(ctx, field)
 	case "name":
 		return ec.fieldContext_Project_name(ctx, field)
 	case "workspace":
@@ -7792,6 +8076,8 @@ func (ec *executionContext) childFields_RoutineRun(ctx context.Context, field gr
 		return ec.fieldContext_RoutineRun_startedAt(ctx, field)
 	case "completedAt":
 		return ec.fieldContext_RoutineRun_completedAt(ctx, field)
+	case "workspace":
+		return ec.fieldContext_RoutineRun_workspace(ctx, field)
 	case "routine":
 		return ec.fieldContext_RoutineRun_routine(ctx, field)
 	case "coalescedInto":
@@ -7890,6 +8176,8 @@ func (ec *executionContext) childFields_Run(ctx context.Context, field graphql.C
 		return ec.fieldContext_Run_finishedAt(ctx, field)
 	case "cancelRequestedAt":
 		return ec.fieldContext_Run_cancelRequestedAt(ctx, field)
+	case "workspace":
+		return ec.fieldContext_Run_workspace(ctx, field)
 	case "agent":
 		return ec.fieldContext_Run_agent(ctx, field)
 	case "routine":
@@ -7926,6 +8214,8 @@ func (ec *executionContext) childFields_Run(ctx context.Context, field graphql.C
 		return ec.fieldContext_Run_events(ctx, field)
 	case "logs":
 		return ec.fieldContext_Run_logs(ctx, field)
+	case "duration":
+		return ec.fieldContext_Run_duration(ctx, field)
 	case "task":
 		return ec.fieldContext_Run_task(ctx, field)
 	}
@@ -7966,6 +8256,24 @@ func (ec *executionContext) childFields_RunConnection(ctx context.Context, field
 		return ec.fieldContext_RunConnection_totalCount(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RunConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_RunCounts(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "queued":
+		return ec.fieldContext_RunCounts_queued(ctx, field)
+	case "claimed":
+		return ec.fieldContext_RunCounts_claimed(ctx, field)
+	case "finished":
+		return ec.fieldContext_RunCounts_finished(ctx, field)
+	case "failed":
+		return ec.fieldContext_RunCounts_failed(ctx, field)
+	case "cancelled":
+		return ec.fieldContext_RunCounts_cancelled(ctx, field)
+	case "capped":
+		return ec.fieldContext_RunCounts_capped(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RunCounts", field.Name)
 }
 
 func (ec *executionContext) childFields_RunEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8014,6 +8322,8 @@ func (ec *executionContext) childFields_RunEventConnection(ctx context.Context, 
 		return ec.fieldContext_RunEventConnection_edges(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_RunEventConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_RunEventConnection_totalCount(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RunEventConnection", field.Name)
 }
@@ -8064,6 +8374,8 @@ func (ec *executionContext) childFields_RunLogConnection(ctx context.Context, fi
 		return ec.fieldContext_RunLogConnection_edges(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_RunLogConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_RunLogConnection_totalCount(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RunLogConnection", field.Name)
 }
@@ -8154,6 +8466,8 @@ func (ec *executionContext) childFields_ScheduleTrigger(ctx context.Context, fie
 		return ec.fieldContext_ScheduleTrigger_id(ctx, field)
 	case "revision":
 		return ec.fieldContext_ScheduleTrigger_revision(ctx, field)
+	case "workspace":
+		return ec.fieldContext_ScheduleTrigger_workspace(ctx, field)
 	case "routine":
 		return ec.fieldContext_ScheduleTrigger_routine(ctx, field)
 	case "enabled":
@@ -8352,6 +8666,26 @@ func (ec *executionContext) childFields_TaskConnection(ctx context.Context, fiel
 	return nil, fmt.Errorf("no field named %q was found under type TaskConnection", field.Name)
 }
 
+func (ec *executionContext) childFields_TaskCounts(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "todo":
+		return ec.fieldContext_TaskCounts_todo(ctx, field)
+	case "inProgress":
+		return ec.fieldContext_TaskCounts_inProgress(ctx, field)
+	case "inReview":
+		return ec.fieldContext_TaskCounts_inReview(ctx, field)
+	case "blocked":
+		return ec.fieldContext_TaskCounts_blocked(ctx, field)
+	case "done":
+		return ec.fieldContext_TaskCounts_done(ctx, field)
+	case "cancelled":
+		return ec.fieldContext_TaskCounts_cancelled(ctx, field)
+	case "capped":
+		return ec.fieldContext_TaskCounts_capped(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TaskCounts", field.Name)
+}
+
 func (ec *executionContext) childFields_TaskEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "node":
@@ -8376,6 +8710,8 @@ func (ec *executionContext) childFields_TaskSession(ctx context.Context, field g
 		return ec.fieldContext_TaskSession_runCount(ctx, field)
 	case "lastUsedAt":
 		return ec.fieldContext_TaskSession_lastUsedAt(ctx, field)
+	case "workspace":
+		return ec.fieldContext_TaskSession_workspace(ctx, field)
 	case "agent":
 		return ec.fieldContext_TaskSession_agent(ctx, field)
 	}
@@ -8698,6 +9034,8 @@ func (ec *executionContext) childFields_WakeupRequest(ctx context.Context, field
 		return ec.fieldContext_WakeupRequest_claimedAt(ctx, field)
 	case "finishedAt":
 		return ec.fieldContext_WakeupRequest_finishedAt(ctx, field)
+	case "workspace":
+		return ec.fieldContext_WakeupRequest_workspace(ctx, field)
 	case "agent":
 		return ec.fieldContext_WakeupRequest_agent(ctx, field)
 	case "run":
@@ -8792,6 +9130,8 @@ func (ec *executionContext) childFields_Workflow(ctx context.Context, field grap
 	switch field.Name {
 	case "id":
 		return ec.fieldContext_Workflow_id(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Workflow_createdAt(ctx, field)
 	case "name":
 		return ec.fieldContext_Workflow_name(ctx, field)
 	case "kind":
@@ -8838,6 +9178,8 @@ func (ec *executionContext) childFields_WorkflowStep(ctx context.Context, field 
 		return ec.fieldContext_WorkflowStep_name(ctx, field)
 	case "state":
 		return ec.fieldContext_WorkflowStep_state(ctx, field)
+	case "workspace":
+		return ec.fieldContext_WorkflowStep_workspace(ctx, field)
 	case "onEnter":
 		return ec.fieldContext_WorkflowStep_onEnter(ctx, field)
 	}
@@ -8864,16 +9206,24 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_createdAt(ctx, field)
 	case "revision":
 		return ec.fieldContext_Workspace_revision(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_Workspace_updatedAt(ctx, field)
 	case "name":
 		return ec.fieldContext_Workspace_name(ctx, field)
 	case "slug":
 		return ec.fieldContext_Workspace_slug(ctx, field)
+	case "approvals":
+		return ec.fieldContext_Workspace_approvals(ctx, field)
 	case "budgets":
 		return ec.fieldContext_Workspace_budgets(ctx, field)
 	case "budgetState":
 		return ec.fieldContext_Workspace_budgetState(ctx, field)
 	case "costs":
 		return ec.fieldContext_Workspace_costs(ctx, field)
+	case "runCounts":
+		return ec.fieldContext_Workspace_runCounts(ctx, field)
+	case "taskCounts":
+		return ec.fieldContext_Workspace_taskCounts(ctx, field)
 	case "loopLiveness":
 		return ec.fieldContext_Workspace_loopLiveness(ctx, field)
 	case "counters":
@@ -8926,6 +9276,8 @@ func (ec *executionContext) childFields_WorkspaceConnection(ctx context.Context,
 		return ec.fieldContext_WorkspaceConnection_edges(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_WorkspaceConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_WorkspaceConnection_totalCount(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type WorkspaceConnection", field.Name)
 }

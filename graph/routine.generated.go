@@ -1640,7 +1640,7 @@ func (ec *executionContext) unmarshalInputRoutineFilter(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"status", "assigneeId", "kind", "search"}
+	fieldsInOrder := [...]string{"status", "assigneeId", "kind", "search", "scheduleState", "health"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1675,6 +1675,20 @@ func (ec *executionContext) unmarshalInputRoutineFilter(ctx context.Context, obj
 				return it, err
 			}
 			it.Search = data
+		case "scheduleState":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("scheduleState"))
+			data, err := ec.unmarshalOScheduleState2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleStateᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ScheduleState = data
+		case "health":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("health"))
+			data, err := ec.unmarshalORoutineHealthState2ᚕrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealthStateᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Health = data
 		}
 	}
 	return it, nil
@@ -2611,6 +2625,16 @@ func (ec *executionContext) marshalNRoutineHealth2ᚖrouseᚗdevᚋrouseᚋgraph
 	return ec._RoutineHealth(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNRoutineHealthState2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealthState(ctx context.Context, v any) (model.RoutineHealthState, error) {
+	var res model.RoutineHealthState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRoutineHealthState2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealthState(ctx context.Context, sel ast.SelectionSet, v model.RoutineHealthState) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNRoutineKind2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineKind(ctx context.Context, v any) (model.RoutineKind, error) {
 	var res model.RoutineKind
 	err := res.UnmarshalGQL(v)
@@ -2732,6 +2756,42 @@ func (ec *executionContext) marshalORoutineHold2ᚖrouseᚗdevᚋrouseᚋgraph�
 	return ec._RoutineHold(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalORoutineHealthState2ᚕrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealthStateᚄ(ctx context.Context, v any) ([]model.RoutineHealthState, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]model.RoutineHealthState, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNRoutineHealthState2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealthState(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalORoutineHealthState2ᚕrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealthStateᚄ(ctx context.Context, sel ast.SelectionSet, v []model.RoutineHealthState) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNRoutineHealthState2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealthState(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalORoutineKind2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineKind(ctx context.Context, v any) (*model.RoutineKind, error) {
 	if v == nil {
 		return nil, nil
@@ -2763,6 +2823,42 @@ func (ec *executionContext) unmarshalORoutineVariableInput2ᚕᚖrouseᚗdevᚋr
 		}
 	}
 	return res, nil
+}
+
+func (ec *executionContext) unmarshalOScheduleState2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleStateᚄ(ctx context.Context, v any) ([]domain.ScheduleState, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]domain.ScheduleState, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNScheduleState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleState(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOScheduleState2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleStateᚄ(ctx context.Context, sel ast.SelectionSet, v []domain.ScheduleState) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNScheduleState2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐScheduleState(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalOTaskTemplate2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐTaskTemplate(ctx context.Context, sel ast.SelectionSet, v *domain.TaskTemplate) graphql.Marshaler {

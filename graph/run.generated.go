@@ -932,6 +932,29 @@ func (ec *executionContext) fieldContext_RunEventConnection_pageInfo(_ context.C
 	return fc, nil
 }
 
+func (ec *executionContext) _RunEventConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.RunEventConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunEventConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunEventConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunEventConnection", field, false, false, "Int")
+}
+
 func (ec *executionContext) _RunEventEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.RunEventEdge) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1049,6 +1072,29 @@ func (ec *executionContext) fieldContext_RunLogConnection_pageInfo(_ context.Con
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _RunLogConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.RunLogConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunLogConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunLogConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunLogConnection", field, false, false, "Int")
 }
 
 func (ec *executionContext) _RunLogEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.RunLogEdge) (ret graphql.Marshaler) {
@@ -1663,7 +1709,7 @@ func (ec *executionContext) unmarshalInputRunFilter(ctx context.Context, obj any
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"status", "terminalShape", "agentId", "taskId", "routineId", "causationId", "retrying", "since", "until"}
+	fieldsInOrder := [...]string{"status", "terminalShape", "agentId", "taskId", "routineId", "causationId", "retrying", "since", "until", "agentIds", "source", "wakeClass", "hold", "outcome", "errorCode", "projectId", "minCost"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1733,6 +1779,62 @@ func (ec *executionContext) unmarshalInputRunFilter(ctx context.Context, obj any
 				return it, err
 			}
 			it.Until = data
+		case "agentIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentIds"))
+			data, err := ec.unmarshalOID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentIds = data
+		case "source":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("source"))
+			data, err := ec.unmarshalOWakeupSource2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWakeupSourceᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Source = data
+		case "wakeClass":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("wakeClass"))
+			data, err := ec.unmarshalOWakeClass2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWakeClass(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WakeClass = data
+		case "hold":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("hold"))
+			data, err := ec.unmarshalOQueueHold2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐQueueHoldᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Hold = data
+		case "outcome":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("outcome"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Outcome = data
+		case "errorCode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("errorCode"))
+			data, err := ec.unmarshalORunErrorCode2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐRunErrorCodeᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ErrorCode = data
+		case "projectId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProjectID = data
+		case "minCost":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("minCost"))
+			data, err := ec.unmarshalODecimal2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MinCost = data
 		}
 	}
 	return it, nil
@@ -2190,6 +2292,11 @@ func (ec *executionContext) _RunEventConnection(ctx context.Context, sel ast.Sel
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "totalCount":
+			out.Values[i] = ec._RunEventConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -2263,6 +2370,11 @@ func (ec *executionContext) _RunLogConnection(ctx context.Context, sel ast.Selec
 			}
 		case "pageInfo":
 			out.Values[i] = ec._RunLogConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._RunLogConnection_totalCount(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -2775,6 +2887,42 @@ func (ec *executionContext) marshalORunError2ᚖrouseᚗdevᚋrouseᚋgraphᚋmo
 		return graphql.Null
 	}
 	return ec._RunError(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalORunErrorCode2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐRunErrorCodeᚄ(ctx context.Context, v any) ([]domain.RunErrorCode, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]domain.RunErrorCode, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNRunErrorCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRunErrorCode(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalORunErrorCode2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐRunErrorCodeᚄ(ctx context.Context, sel ast.SelectionSet, v []domain.RunErrorCode) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNRunErrorCode2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRunErrorCode(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalORunFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunFilter(ctx context.Context, v any) (*model.RunFilter, error) {

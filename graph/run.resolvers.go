@@ -150,13 +150,21 @@ func (r *runResolver) EventCursor(ctx context.Context, obj *ent.Run) (*entgql.Cu
 }
 
 // Events is the resolver for the events field.
-func (r *runResolver) Events(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID]) (*model.RunEventConnection, error) {
-	return r.pageOfEvents(ctx, obj.ID, after, first)
+func (r *runResolver) Events(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID]) (*model.RunEventConnection, error) {
+	return r.pageOfEvents(ctx, obj.ID, after, first, before, last)
 }
 
 // Logs is the resolver for the logs field.
-func (r *runResolver) Logs(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID], filter *model.RunLogFilter) (*model.RunLogConnection, error) {
-	return r.pageOfLines(ctx, obj.ID, after, first, filter)
+func (r *runResolver) Logs(ctx context.Context, obj *ent.Run, first *int, after *entgql.Cursor[xid.ID], filter *model.RunLogFilter, last *int, before *entgql.Cursor[xid.ID]) (*model.RunLogConnection, error) {
+	return r.pageOfLines(ctx, obj.ID, after, first, before, last, filter)
+}
+
+// Duration is the resolver for the duration field.
+func (r *runResolver) Duration(ctx context.Context, obj *ent.Run) (*time.Duration, error) {
+	if obj.FinishedAt == nil || obj.ClaimedAt == nil {
+		return nil, nil
+	}
+	return new(obj.FinishedAt.Sub(*obj.ClaimedAt)), nil
 }
 
 // Error is the resolver for the error field.

@@ -55,6 +55,7 @@ func (l *loaders) expectAgents(rows []*ent.Agent) {
 }
 
 func (l *loaders) expectRuns(rows []*ent.Run) {
+	l.workspaces.expect(column(rows, func(x *ent.Run) xid.ID { return x.WorkspaceID })...)
 	ids := column(rows, func(x *ent.Run) xid.ID { return x.ID })
 	l.contents.expect(ids...)
 	l.heads.expect(ids...)
@@ -72,6 +73,7 @@ func (l *loaders) expectRuns(rows []*ent.Run) {
 }
 
 func (l *loaders) expectWakeups(rows []*ent.WakeupRequest) {
+	l.workspaces.expect(column(rows, func(x *ent.WakeupRequest) xid.ID { return x.WorkspaceID })...)
 	l.waitingRequests.expect(column(rows, func(x *ent.WakeupRequest) xid.ID {
 		if requestWaits(x) {
 			return x.ID
@@ -97,6 +99,7 @@ func (l *loaders) expectRoutines(rows []*ent.Routine) {
 }
 
 func (l *loaders) expectFires(rows []*ent.RoutineRun) {
+	l.workspaces.expect(column(rows, func(x *ent.RoutineRun) xid.ID { return x.WorkspaceID })...)
 	l.wakeupOf.expect(column(rows, func(x *ent.RoutineRun) xid.ID { return x.ID })...)
 	l.routines.expect(column(rows, func(x *ent.RoutineRun) xid.ID { return x.RoutineID })...)
 	l.triggers.expect(column(rows, func(x *ent.RoutineRun) xid.ID { return x.TriggerID })...)

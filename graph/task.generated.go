@@ -1681,7 +1681,7 @@ func (ec *executionContext) unmarshalInputTaskFilter(ctx context.Context, obj an
 		asMap["includeArchived"] = false
 	}
 
-	fieldsInOrder := [...]string{"workflowId", "stepId", "parentId", "state", "assigneeId", "projectId", "isBlocked", "includeArchived", "search"}
+	fieldsInOrder := [...]string{"workflowId", "stepId", "parentId", "state", "assigneeId", "projectId", "isBlocked", "blocked", "reviewerId", "approverId", "requiresApproval", "includeArchived", "search"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1737,6 +1737,34 @@ func (ec *executionContext) unmarshalInputTaskFilter(ctx context.Context, obj an
 				return it, err
 			}
 			it.IsBlocked = data
+		case "blocked":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("blocked"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Blocked = data
+		case "reviewerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reviewerId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReviewerID = data
+		case "approverId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("approverId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ApproverID = data
+		case "requiresApproval":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requiresApproval"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequiresApproval = data
 		case "includeArchived":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("includeArchived"))
 			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)

@@ -223,7 +223,7 @@ func (r *Resolver) pageOfTasks(ctx context.Context, of predicate.Task, f *model.
 	p, err := pageOf(pageMax, after, first, before, last)
 	q := r.Reader.Task.Query().Where(of, task.DeletedAtIsNil())
 	if err == nil {
-		err = filterTasks(q, f)
+		err = filterTasks(func(c ...predicate.Task) { q.Where(c...) }, f)
 	}
 	if err != nil {
 		return nil, err
@@ -240,29 +240,40 @@ func (r *Resolver) pageOfTasks(ctx context.Context, of predicate.Task, f *model.
 }
 
 // filterTasks adds the conditions of f, which may be nil.
-func filterTasks(q *ent.TaskQuery, f *model.TaskFilter) error {
+func filterTasks(add func(...predicate.Task), f *model.TaskFilter) error {
 	if f == nil || f.IncludeArchived == nil || !*f.IncludeArchived {
-		q.Where(task.ArchivedAtIsNil())
+		add(task.ArchivedAtIsNil())
 	}
 	if f == nil {
 		return nil
 	}
 	for id, is := range map[*xid.ID]func(xid.ID) predicate.Task{f.WorkflowID: task.WorkflowID, f.StepID: task.StepID} {
 		if id != nil {
-			q.Where(is(*id))
+			add(is(*id))
 		}
 	}
-	q.Where(refersTo(f.ParentID, task.ParentID, task.ParentIDIsNil)...)
-	q.Where(refersTo(f.AssigneeID, task.AssigneeID, task.AssigneeIDIsNil)...)
-	q.Where(refersTo(f.ProjectID, task.ProjectID, task.ProjectIDIsNil)...)
+	add(refersTo(f.ParentID, task.ParentID, task.ParentIDIsNil)...)
+	add(refersTo(f.AssigneeID, task.AssigneeID, task.AssigneeIDIsNil)...)
+	add(refersTo(f.ProjectID, task.ProjectID, task.ProjectIDIsNil)...)
 	if f.State != nil {
-		q.Where(task.StateIn(f.State...))
+		add(task.StateIn(f.State...))
 	}
-	if f.IsBlocked != nil {
-		q.Where(isBlocked(*f.IsBlocked))
+	for _, blocked := range []*bool{f.IsBlocked, f.Blocked} {
+		if blocked != nil {
+			add(isBlocked(*blocked))
+		}
+	}
+	if f.RequiresApproval != nil {
+		add(task.RequiresApproval(*f.RequiresApproval))
+	}
+	if f.ReviewerID != nil {
+		add(where(`{t}."id" IN (SELECT p.task_id FROM task_reviewers p WHERE p.agent_id = ?)`, f.ReviewerID.String()))
+	}
+	if f.ApproverID != nil {
+		add(where(`{t}."id" IN (SELECT p.task_id FROM task_approvers p WHERE p.agent_id = ?)`, f.ApproverID.String()))
 	}
 	if f.Search != nil && *f.Search != "" {
-		q.Where(task.TitleContainsFold(*f.Search))
+		add(task.TitleContainsFold(*f.Search))
 	}
 	return checkText("filter.search", f.Search)
 }

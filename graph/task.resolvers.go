@@ -162,8 +162,8 @@ func (r *taskResolver) Approvals(ctx context.Context, obj *ent.Task, first *int,
 }
 
 // Comments is the resolver for the comments field.
-func (r *taskResolver) Comments(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID]) (*ent.CommentConnection, error) {
-	return r.pageOfComments(ctx, obj.ID, after, first)
+func (r *taskResolver) Comments(ctx context.Context, obj *ent.Task, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID]) (*ent.CommentConnection, error) {
+	return r.pageOfComments(ctx, obj.ID, after, first, before, last)
 }
 
 // Links is the resolver for the links field.

@@ -8,8 +8,14 @@ package graph
 import (
 	"context"
 
+	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
 )
+
+// Workspace is the resolver for the workspace field.
+func (r *apiTokenResolver) Workspace(ctx context.Context, obj *model.ApiToken) (*ent.Workspace, error) {
+	return linked(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
 
 // CreateAPIToken is the resolver for the createApiToken field.
 func (r *mutationResolver) CreateAPIToken(ctx context.Context, input model.CreateAPITokenInput) (*model.CreateAPITokenPayload, error) {
@@ -28,3 +34,8 @@ func (r *mutationResolver) RevokeAPIToken(ctx context.Context, input model.Revok
 	out.UserErrors, err = problems(err)
 	return out, err
 }
+
+// ApiToken returns ApiTokenResolver implementation.
+func (r *Resolver) ApiToken() ApiTokenResolver { return &apiTokenResolver{r} }
+
+type apiTokenResolver struct{ *Resolver }

@@ -22,9 +22,11 @@ import (
 // region    ************************** generated!.gotpl **************************
 
 type ManualTriggerResolver interface {
+	Workspace(ctx context.Context, obj *model.ManualTrigger) (*ent.Workspace, error)
 	Routine(ctx context.Context, obj *model.ManualTrigger) (*ent.Routine, error)
 }
 type ScheduleTriggerResolver interface {
+	Workspace(ctx context.Context, obj *model.ScheduleTrigger) (*ent.Workspace, error)
 	Routine(ctx context.Context, obj *model.ScheduleTrigger) (*ent.Routine, error)
 
 	Cron(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
@@ -38,6 +40,7 @@ type WebhookDeliveryResolver interface {
 	RoutineRun(ctx context.Context, obj *model.WebhookDelivery) (*ent.RoutineRun, error)
 }
 type WebhookTriggerResolver interface {
+	Workspace(ctx context.Context, obj *model.WebhookTrigger) (*ent.Workspace, error)
 	Routine(ctx context.Context, obj *model.WebhookTrigger) (*ent.Routine, error)
 
 	PublicID(ctx context.Context, obj *model.WebhookTrigger) (string, error)
@@ -329,6 +332,38 @@ func (ec *executionContext) fieldContext_ManualTrigger_revision(_ context.Contex
 	return graphql.NewScalarFieldContext("ManualTrigger", field, false, false, "Int")
 }
 
+func (ec *executionContext) _ManualTrigger_workspace(ctx context.Context, field graphql.CollectedField, obj *model.ManualTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ManualTrigger_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ManualTrigger().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ManualTrigger_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ManualTrigger",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ManualTrigger_routine(ctx context.Context, field graphql.CollectedField, obj *model.ManualTrigger) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -584,6 +619,38 @@ func (ec *executionContext) _ScheduleTrigger_revision(ctx context.Context, field
 }
 func (ec *executionContext) fieldContext_ScheduleTrigger_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ScheduleTrigger", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ScheduleTrigger_workspace(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ScheduleTrigger().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ScheduleTrigger",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ScheduleTrigger_routine(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
@@ -1326,6 +1393,38 @@ func (ec *executionContext) _WebhookTrigger_revision(ctx context.Context, field 
 }
 func (ec *executionContext) fieldContext_WebhookTrigger_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("WebhookTrigger", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WebhookTrigger_workspace(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTrigger_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WebhookTrigger().Workspace(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalNWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTrigger_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WebhookTrigger",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _WebhookTrigger_routine(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTrigger) (ret graphql.Marshaler) {
@@ -2517,6 +2616,12 @@ func (ec *executionContext) _ManualTrigger(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ManualTrigger_workspace(ctx, field, obj)
+				})
 		case "routine":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -2624,6 +2729,12 @@ func (ec *executionContext) _ScheduleTrigger(ctx context.Context, sel ast.Select
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ScheduleTrigger_workspace(ctx, field, obj)
+				})
 		case "routine":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -2889,6 +3000,12 @@ func (ec *executionContext) _WebhookTrigger(ctx context.Context, sel ast.Selecti
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "workspace":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WebhookTrigger_workspace(ctx, field, obj)
+				})
 		case "routine":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,

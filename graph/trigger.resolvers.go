@@ -15,6 +15,11 @@ import (
 	"rouse.dev/rouse/internal/domain"
 )
 
+// Workspace is the resolver for the workspace field.
+func (r *manualTriggerResolver) Workspace(ctx context.Context, obj *model.ManualTrigger) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
 // Routine is the resolver for the routine field.
 func (r *manualTriggerResolver) Routine(ctx context.Context, obj *model.ManualTrigger) (*ent.Routine, error) {
 	return required(ctx, load(ctx).routines, obj.RoutineID)
@@ -70,6 +75,11 @@ func (r *mutationResolver) RotateTriggerSecret(ctx context.Context, input model.
 	return out, err
 }
 
+// Workspace is the resolver for the workspace field.
+func (r *scheduleTriggerResolver) Workspace(ctx context.Context, obj *model.ScheduleTrigger) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
+}
+
 // Routine is the resolver for the routine field.
 func (r *scheduleTriggerResolver) Routine(ctx context.Context, obj *model.ScheduleTrigger) (*ent.Routine, error) {
 	return required(ctx, load(ctx).routines, obj.RoutineID)
@@ -122,6 +132,11 @@ func (r *scheduleTriggerResolver) Condition(ctx context.Context, obj *model.Sche
 // RoutineRun is the resolver for the routineRun field.
 func (r *webhookDeliveryResolver) RoutineRun(ctx context.Context, obj *model.WebhookDelivery) (*ent.RoutineRun, error) {
 	return linked(ctx, load(ctx).fires, obj.RoutineRunID)
+}
+
+// Workspace is the resolver for the workspace field.
+func (r *webhookTriggerResolver) Workspace(ctx context.Context, obj *model.WebhookTrigger) (*ent.Workspace, error) {
+	return required(ctx, load(ctx).workspaces, obj.WorkspaceID)
 }
 
 // Routine is the resolver for the routine field.

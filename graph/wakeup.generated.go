@@ -795,7 +795,7 @@ func (ec *executionContext) unmarshalInputWakeupFilter(ctx context.Context, obj 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"status", "source", "agentId", "causationId", "since"}
+	fieldsInOrder := [...]string{"status", "source", "agentId", "causationId", "since", "until", "endReason", "recovered", "routineId", "taskId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -837,6 +837,41 @@ func (ec *executionContext) unmarshalInputWakeupFilter(ctx context.Context, obj 
 				return it, err
 			}
 			it.Since = data
+		case "until":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("until"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Until = data
+		case "endReason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("endReason"))
+			data, err := ec.unmarshalOEndReason2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐEndReasonᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.EndReason = data
+		case "recovered":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("recovered"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Recovered = data
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalOID2ᚖrouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
 		}
 	}
 	return it, nil

@@ -82,12 +82,12 @@ func (r *workspaceResolver) EventCursor(ctx context.Context, obj *ent.Workspace)
 }
 
 // Agents is the resolver for the agents field.
-func (r *workspaceResolver) Agents(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.AgentFilter, orderBy *ent.AgentOrder) (*ent.AgentConnection, error) {
+func (r *workspaceResolver) Agents(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.AgentFilter, orderBy *model.AgentOrder) (*ent.AgentConnection, error) {
 	return r.pageOfAgents(ctx, obj.ID, filter, orderBy, after, first, before, last)
 }
 
 // Routines is the resolver for the routines field.
-func (r *workspaceResolver) Routines(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RoutineFilter, orderBy *ent.RoutineOrder) (*ent.RoutineConnection, error) {
+func (r *workspaceResolver) Routines(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RoutineFilter, orderBy *model.RoutineOrder) (*ent.RoutineConnection, error) {
 	return r.pageOfRoutines(ctx, routine.WorkspaceID(obj.ID), filter, orderBy, after, first, before, last)
 }
 
@@ -102,7 +102,7 @@ func (r *workspaceResolver) WakeupRequests(ctx context.Context, obj *ent.Workspa
 }
 
 // Runs is the resolver for the runs field.
-func (r *workspaceResolver) Runs(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RunFilter, orderBy *ent.RunOrder) (*ent.RunConnection, error) {
+func (r *workspaceResolver) Runs(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.RunFilter, orderBy *model.RunOrder) (*ent.RunConnection, error) {
 	return r.pageOfRuns(ctx, run.WorkspaceID(obj.ID), filter, orderBy, after, first, before, last)
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Budget is a budget policy as it stands at an instant.
 type Budget struct {
-	ID                              xid.ID
+	ID, WorkspaceID                 xid.ID
 	Revision                        int
 	SubjectKind                     domain.BudgetSubjectKind
 	SubjectID                       xid.ID
@@ -53,7 +53,7 @@ func BudgetOf(row *ent.BudgetPolicy, now time.Time) (*Budget, error) {
 		return nil, err
 	}
 	b = b.At(now)
-	out := &Budget{ID: row.ID, Revision: row.Revision, SubjectKind: b.SubjectKind, SubjectID: xid.ID(b.SubjectID), LimitUsd: b.Limit.String(),
+	out := &Budget{ID: row.ID, WorkspaceID: row.WorkspaceID, Revision: row.Revision, SubjectKind: b.SubjectKind, SubjectID: xid.ID(b.SubjectID), LimitUsd: b.Limit.String(),
 		SpentUsd: b.Spent.String(), ReservedUsd: b.Reserved.String(), PercentUsed: b.Spent.Percent(b.Limit), State: b.State(), Period: b.Period,
 		PeriodStart: b.PeriodStart, AlertThresholds: append([]int{}, b.Thresholds...), OnExceed: b.OnExceed}
 	if end, ends := b.Period.End(b.PeriodStart); ends {

@@ -130,6 +130,8 @@ type ActivityConnection struct {
 	Edges []*ActivityEdge `json:"edges"`
 	// Page.
 	PageInfo *entgql.PageInfo[xid.ID] `json:"pageInfo"`
+	// How many rows match, on all pages.
+	TotalCount int `json:"totalCount"`
 }
 
 // Row of a page.
@@ -152,6 +154,14 @@ type ActivityFilter struct {
 	CausationID *xid.ID `json:"causationId,omitempty"`
 	// At or after.
 	Since *time.Time `json:"since,omitempty"`
+	// Before.
+	Until *time.Time `json:"until,omitempty"`
+	// Routine: its changes, its triggers' and its fires. What a fire led to has the fire's causationId.
+	RoutineID *xid.ID `json:"routineId,omitempty"`
+	// Run: what its own chain tells of it, from the request that made it to its end.
+	RunID *xid.ID `json:"runId,omitempty"`
+	// Who did it: id of an agent, of an API token or of a person, or `local`. What the scheduler did by itself has no such actor.
+	Actor *string `json:"actor,omitempty"`
 }
 
 // Input of addLink.
@@ -214,6 +224,8 @@ type APITokenConnection struct {
 	Edges []*APITokenEdge `json:"edges"`
 	// Page.
 	PageInfo *entgql.PageInfo[xid.ID] `json:"pageInfo"`
+	// How many rows match, on all pages.
+	TotalCount int `json:"totalCount"`
 }
 
 // Row of a page.
@@ -222,6 +234,12 @@ type APITokenEdge struct {
 	Cursor entgql.Cursor[xid.ID] `json:"cursor"`
 	// Row.
 	Node *ApiToken `json:"node"`
+}
+
+// Conditions, all of which must hold.
+type ApprovalFilter struct {
+	// How it stands, any of these; PENDING ones are open.
+	Status []domain.ApprovalStatus `json:"status,omitempty"`
 }
 
 // An approval that the agent asked for was decided.
@@ -326,6 +344,8 @@ type BudgetConnection struct {
 	Edges []*BudgetEdge `json:"edges"`
 	// Page.
 	PageInfo *entgql.PageInfo[xid.ID] `json:"pageInfo"`
+	// How many rows match, on all pages.
+	TotalCount int `json:"totalCount"`
 }
 
 // Row of a page.
@@ -1018,6 +1038,8 @@ type InboxFilter struct {
 	Kind []domain.InboxKind `json:"kind,omitempty"`
 	// Open ones only; false: handled ones too.
 	Open *bool `json:"open,omitempty"`
+	// Agent that it concerns: whose run, queue, routine, approval or budget it tells of.
+	AgentID *xid.ID `json:"agentId,omitempty"`
 }
 
 // Page of InboxItem.
@@ -1780,6 +1802,10 @@ type RoutineFilter struct {
 	Kind *RoutineKind `json:"kind,omitempty"`
 	// Part of the name.
 	Search *string `json:"search,omitempty"`
+	// States of the schedule, any of these, as Routine.scheduleState tells them.
+	ScheduleState []domain.ScheduleState `json:"scheduleState,omitempty"`
+	// How the newest fire that has ended went, any of these.
+	Health []RoutineHealthState `json:"health,omitempty"`
 }
 
 // How many fires have a source and a disposition.
@@ -1844,6 +1870,22 @@ type RoutineWakeup struct {
 
 func (RoutineWakeup) IsWakeupPayload() {}
 
+// Numbers of runs by status, each at most 10,000.
+type RunCounts struct {
+	// Runs that wait.
+	Queued int `json:"queued"`
+	// Runs that are being done.
+	Claimed int `json:"claimed"`
+	// Runs that have ended, also those that were rightly not launched.
+	Finished int `json:"finished"`
+	// Runs that gave up.
+	Failed int `json:"failed"`
+	// Runs that are no longer valid.
+	Cancelled int `json:"cancelled"`
+	// True when there are more than 10,000 of a status: its number is 10,000.
+	Capped bool `json:"capped"`
+}
+
 // What went wrong.
 type RunError struct {
 	// Stable class.
@@ -1862,6 +1904,8 @@ type RunEventConnection struct {
 	Edges []*RunEventEdge `json:"edges"`
 	// Page.
 	PageInfo *entgql.PageInfo[xid.ID] `json:"pageInfo"`
+	// How many rows match, on all pages.
+	TotalCount int `json:"totalCount"`
 }
 
 // Row of a page.
@@ -1892,6 +1936,22 @@ type RunFilter struct {
 	Since *time.Time `json:"since,omitempty"`
 	// Asked before.
 	Until *time.Time `json:"until,omitempty"`
+	// Agents, at most 100: runs of any of them.
+	AgentIds []xid.ID `json:"agentIds,omitempty"`
+	// Causes of the first request, any of these. It stays what it is when other requests are merged into the run.
+	Source []domain.WakeupSource `json:"source,omitempty"`
+	// PERIODIC or EVENT, as the run is classed now.
+	WakeClass *domain.WakeClass `json:"wakeClass,omitempty"`
+	// Waiting runs that are parked for one of these reasons, as Waiting.hold tells them: WINDOW, BACKOFF, RATE_LIMIT, SCOPE_BUSY, TASK_BLOCKED, BUDGET_RESERVED, GUARD_ERROR or NO_WORKER. The others depend on the instant of the question, and are refused with BAD_INPUT: list QUEUED runs, and read waiting.
+	Hold []domain.QueueHold `json:"hold,omitempty"`
+	// Recorded outcomes, any of these: processed, agent_inactive, idle_skipped, checkout_held, budget_blocked, or one that an earlier version wrote. At most 20.
+	Outcome []string `json:"outcome,omitempty"`
+	// Classes of the last error, any of these; of a run that waits for its next try, too.
+	ErrorCode []domain.RunErrorCode `json:"errorCode,omitempty"`
+	// Project of the run's task as it is now. It needs since, at most 31 days before until (now by default), or taskId; else it is refused with BAD_INPUT, because no index leads from a project to its runs.
+	ProjectID *xid.ID `json:"projectId,omitempty"`
+	// Runs that cost at least so many US dollars, above 0. It needs orderBy COST or since, at most 31 days before until (now by default); else it is refused with BAD_INPUT.
+	MinCost *string `json:"minCost,omitempty"`
 }
 
 // A worker's hold on one attempt, with all it needs to run the agent.
@@ -1938,6 +1998,8 @@ type RunLogConnection struct {
 	Edges []*RunLogEdge `json:"edges"`
 	// Page.
 	PageInfo *entgql.PageInfo[xid.ID] `json:"pageInfo"`
+	// How many rows match, on all pages.
+	TotalCount int `json:"totalCount"`
 }
 
 // Row of a page.
@@ -2134,6 +2196,24 @@ type TaskCheckout struct {
 	Run *ent.Run `json:"run,omitempty"`
 }
 
+// Numbers of tasks by state, each at most 10,000.
+type TaskCounts struct {
+	// Tasks that are not begun.
+	Todo int `json:"todo"`
+	// Tasks that are being done.
+	InProgress int `json:"inProgress"`
+	// Tasks that wait for a review.
+	InReview int `json:"inReview"`
+	// Tasks that cannot go on.
+	Blocked int `json:"blocked"`
+	// Tasks that are finished.
+	Done int `json:"done"`
+	// Tasks that were given up.
+	Cancelled int `json:"cancelled"`
+	// True when there are more than 10,000 of a state: its number is 10,000.
+	Capped bool `json:"capped"`
+}
+
 // Conditions, all of which must hold. Tasks of hidden workflows are listed too.
 type TaskFilter struct {
 	// Workflow.
@@ -2150,6 +2230,14 @@ type TaskFilter struct {
 	ProjectID graphql.Omittable[*xid.ID] `json:"projectId,omitempty"`
 	// Blocked or not.
 	IsBlocked *bool `json:"isBlocked,omitempty"`
+	// True: a blocker is open, as Task.isBlocked tells it; false: none is. It counts beside isBlocked, where both are given.
+	Blocked *bool `json:"blocked,omitempty"`
+	// Agent that reviews.
+	ReviewerID *xid.ID `json:"reviewerId,omitempty"`
+	// Agent that approves.
+	ApproverID *xid.ID `json:"approverId,omitempty"`
+	// Done needs an approval, or does not.
+	RequiresApproval *bool `json:"requiresApproval,omitempty"`
 	// Archived too.
 	IncludeArchived *bool `json:"includeArchived,omitempty"`
 	// Part of the title.
@@ -2596,6 +2684,16 @@ type WakeupFilter struct {
 	CausationID *xid.ID `json:"causationId,omitempty"`
 	// Asked at or after.
 	Since *time.Time `json:"since,omitempty"`
+	// Asked before.
+	Until *time.Time `json:"until,omitempty"`
+	// Why it ended without its work being done, any of these.
+	EndReason []domain.EndReason `json:"endReason,omitempty"`
+	// Made by the recovery sweep, or not.
+	Recovered *bool `json:"recovered,omitempty"`
+	// Routine whose fire asked for it.
+	RoutineID *xid.ID `json:"routineId,omitempty"`
+	// Task that it is about.
+	TaskID *xid.ID `json:"taskId,omitempty"`
 }
 
 // A condition on a delivery. Exactly one of path and header is set, and exactly one of in, notIn, exists and matches. A value that is no string is compared by its JSON text.
@@ -2762,6 +2860,64 @@ func (e ApprovalDecision) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// What executes an attempt.
+type AttemptOwnerKind string
+
+const (
+	// A process of the server; of work that an agent service accepted, the one that handed it over.
+	AttemptOwnerKindProcess AttemptOwnerKind = "PROCESS"
+	// A worker, which took it by acquireRun.
+	AttemptOwnerKindWorker AttemptOwnerKind = "WORKER"
+)
+
+var AllAttemptOwnerKind = []AttemptOwnerKind{
+	AttemptOwnerKindProcess,
+	AttemptOwnerKindWorker,
+}
+
+func (e AttemptOwnerKind) IsValid() bool {
+	switch e {
+	case AttemptOwnerKindProcess, AttemptOwnerKindWorker:
+		return true
+	}
+	return false
+}
+
+func (e AttemptOwnerKind) String() string {
+	return string(e)
+}
+
+func (e *AttemptOwnerKind) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = AttemptOwnerKind(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid AttemptOwnerKind", str)
+	}
+	return nil
+}
+
+func (e AttemptOwnerKind) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *AttemptOwnerKind) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e AttemptOwnerKind) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // Who fires in a preview.
 type PreviewedFire string
 
@@ -2820,51 +2976,57 @@ func (e PreviewedFire) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// What executes an attempt.
-type AttemptOwnerKind string
+// How the newest fire of a routine that has ended went.
+type RoutineHealthState string
 
 const (
-	// A process of the server; of work that an agent service accepted, the one that handed it over.
-	AttemptOwnerKindProcess AttemptOwnerKind = "PROCESS"
-	// A worker, which took it by acquireRun.
-	AttemptOwnerKindWorker AttemptOwnerKind = "WORKER"
+	// Its work was done, or it was merged into another fire.
+	RoutineHealthStateOk RoutineHealthState = "OK"
+	// It failed, or its task was cancelled.
+	RoutineHealthStateFailing RoutineHealthState = "FAILING"
+	// It was skipped: by its policy, or since there was nothing to do or something held its agent.
+	RoutineHealthStateSkipping RoutineHealthState = "SKIPPING"
+	// No fire has ended yet.
+	RoutineHealthStateUntried RoutineHealthState = "UNTRIED"
 )
 
-var AllAttemptOwnerKind = []AttemptOwnerKind{
-	AttemptOwnerKindProcess,
-	AttemptOwnerKindWorker,
+var AllRoutineHealthState = []RoutineHealthState{
+	RoutineHealthStateOk,
+	RoutineHealthStateFailing,
+	RoutineHealthStateSkipping,
+	RoutineHealthStateUntried,
 }
 
-func (e AttemptOwnerKind) IsValid() bool {
+func (e RoutineHealthState) IsValid() bool {
 	switch e {
-	case AttemptOwnerKindProcess, AttemptOwnerKindWorker:
+	case RoutineHealthStateOk, RoutineHealthStateFailing, RoutineHealthStateSkipping, RoutineHealthStateUntried:
 		return true
 	}
 	return false
 }
 
-func (e AttemptOwnerKind) String() string {
+func (e RoutineHealthState) String() string {
 	return string(e)
 }
 
-func (e *AttemptOwnerKind) UnmarshalGQL(v any) error {
+func (e *RoutineHealthState) UnmarshalGQL(v any) error {
 	str, ok := v.(string)
 	if !ok {
 		return fmt.Errorf("enums must be strings")
 	}
 
-	*e = AttemptOwnerKind(str)
+	*e = RoutineHealthState(str)
 	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid AttemptOwnerKind", str)
+		return fmt.Errorf("%s is not a valid RoutineHealthState", str)
 	}
 	return nil
 }
 
-func (e AttemptOwnerKind) MarshalGQL(w io.Writer) {
+func (e RoutineHealthState) MarshalGQL(w io.Writer) {
 	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
 }
 
-func (e *AttemptOwnerKind) UnmarshalJSON(b []byte) error {
+func (e *RoutineHealthState) UnmarshalJSON(b []byte) error {
 	s, err := strconv.Unquote(string(b))
 	if err != nil {
 		return err
@@ -2872,7 +3034,7 @@ func (e *AttemptOwnerKind) UnmarshalJSON(b []byte) error {
 	return e.UnmarshalGQL(s)
 }
 
-func (e AttemptOwnerKind) MarshalJSON() ([]byte, error) {
+func (e RoutineHealthState) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -75,6 +75,16 @@ var parkedHolds = map[ParkedReason]QueueHold{
 	ParkedReasonNoWorker:       QueueHoldNoWorker,
 }
 
+// ParkedBy is the reason for parking that a hold tells of; false for a hold that no parked run has.
+func ParkedBy(hold QueueHold) (ParkedReason, bool) {
+	for reason, told := range parkedHolds {
+		if told == hold {
+			return reason, true
+		}
+	}
+	return "", false
+}
+
 // Waiting says why a queued run of the pass's facts waits. NONE: the pass takes it, or ends it because a guard refuses it
 // (a paused agent's run, say: nothing holds it back). Otherwise the first of these that holds: its parking; its agent's
 // live runs; its agent's rest; runs ahead of it, which count as claimed; the workspace's ceiling.

@@ -69,3 +69,27 @@ CREATE TABLE "processes" ("id" character varying NOT NULL, "host" character vary
 CREATE TABLE "workers" ("id" character varying NOT NULL, "queue" character varying NOT NULL, "workspace_id" character varying NOT NULL, "name" character varying NOT NULL, "host" character varying NOT NULL, "version" character varying NOT NULL, "seen_at" timestamptz NOT NULL, PRIMARY KEY ("id", "queue"), CONSTRAINT "workers_workspaces_workspace" FOREIGN KEY ("workspace_id") REFERENCES "workspaces" ("id") ON DELETE CASCADE);
 CREATE INDEX "workers_seen" ON "workers" ("workspace_id", "seen_at");
 ALTER TABLE run_attempts ADD COLUMN worker character varying NULL;
+
+-- Filters and orders of the API's lists that no other index serves. Those of runs hold ended runs, or rare ones: a usual run writes an
+-- entry into runs_by_source when it ends, one into runs_by_duration when it took a second, and one into runs_by_cost when it cost
+-- something (docs/decisions/0040-what-lists-may-cost.md).
+CREATE INDEX runs_of_agent_apart ON runs (agent_id, status, requested_at, id) WHERE status IN ('FAILED', 'CANCELLED');
+CREATE INDEX runs_by_error ON runs (workspace_id, error_code, requested_at, id) WHERE error_code IS NOT NULL;
+CREATE INDEX runs_by_outcome ON runs (workspace_id, outcome, requested_at, id) WHERE outcome IS NOT NULL AND outcome <> 'processed';
+CREATE INDEX runs_by_source ON runs (workspace_id, source, wake_class, requested_at, id) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_by_duration ON runs (workspace_id, ((extract(epoch FROM finished_at - claimed_at) * 1000000)::bigint), id) WHERE finished_at - claimed_at >= interval '1 second';
+CREATE INDEX runs_by_cost ON runs (workspace_id, cost_usd, id) WHERE cost_usd > 0;
+CREATE INDEX wakeup_requests_by_reason ON wakeup_requests (workspace_id, end_reason, requested_at, id) WHERE end_reason IS NOT NULL;
+CREATE INDEX wakeup_requests_recovered ON wakeup_requests (workspace_id, requested_at, id) WHERE recovered;
+CREATE INDEX wakeup_requests_of_routine ON wakeup_requests (routine_id, requested_at, id) WHERE routine_id IS NOT NULL;
+DROP INDEX wakeuprequest_task_id;
+CREATE INDEX wakeup_requests_of_task ON wakeup_requests (task_id, requested_at, id) WHERE task_id IS NOT NULL;
+CREATE INDEX activities_routine ON activities ((data ->> 'routineId'), occurred_at, id) WHERE code IN ('ROUTINE_CHANGED', 'ROUTINE_FIRED', 'TRIGGER_CHANGED', 'TRIGGER_SECRET_ROTATED', 'WEBHOOK_REJECTED');
+CREATE INDEX activities_actor ON activities (workspace_id, actor, occurred_at, id) WHERE actor_kind <> 'SYSTEM';
+ALTER TABLE inbox_items ADD COLUMN agent_id character varying NULL;
+CREATE INDEX inbox_items_of_agent ON inbox_items (workspace_id, agent_id, created_at, id) WHERE agent_id IS NOT NULL;
+CREATE INDEX task_reviewers_of_agent ON task_reviewers (agent_id, task_id);
+CREATE INDEX task_approvers_of_agent ON task_approvers (agent_id, task_id);
+CREATE INDEX tasks_to_approve ON tasks (workspace_id, id) WHERE requires_approval;
+CREATE INDEX approvals_by_status ON approvals (workspace_id, status, created_at, id);
+CREATE INDEX approvals_listed ON approvals (workspace_id, created_at, id);

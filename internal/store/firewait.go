@@ -50,8 +50,8 @@ WITH n AS MATERIALIZED (
     AS n (id text, workspace text, title text, body text, subject text, dedupe text, causation text, agent text,
       activity text)),
 item AS (
-  INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
-  SELECT id, workspace, '` + string(domain.InboxKindFiresWait) + `', title, body, subject, dedupe, causation
+  INSERT INTO inbox_items (agent_id, id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
+  SELECT NULLIF(agent, ''), id, workspace, '` + string(domain.InboxKindFiresWait) + `', title, body, subject, dedupe, causation
   FROM n
   ON CONFLICT DO NOTHING -- the inbox has an open item that says the same
   RETURNING id, workspace_id, kind, title, subject_id, causation_id),
@@ -88,8 +88,8 @@ WITH n AS MATERIALIZED (
   SELECT *
   FROM unnest($1::text[], $2::text[], $3::text[], $6::text[]) AS n (id, agent, cause, activity)),
 item AS (
-  INSERT INTO inbox_items (id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
-  SELECT n.id, a.workspace_id, 'LOOP_BREAKER', left('The queue of agent ' || a.name || ' is full', 300),
+  INSERT INTO inbox_items (agent_id, id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
+  SELECT a.id, n.id, a.workspace_id, 'LOOP_BREAKER', left('The queue of agent ' || a.name || ' is full', 300),
     'Fires of its routines are skipped (BACKLOG_FULL), because more than ' || $4::int || ' runs of the agent wait. '
       || 'Look why they wait (` + "`waiting`" + `), give it more sessions, or pause the routines.',
     a.id, 'backlog:' || a.id || ':' || $5::text, n.cause

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -82,6 +83,33 @@ LIMIT $3`
 	return events, nil
 }
 
+// EventSpan is a part of a run's events: after one number and before another, from its beginning on, or from its end.
+type EventSpan struct {
+	After, Before int64
+	Newest        bool // from the end, newest first
+}
+
+// RunEvents reads a part of a run's events, at most limit.
+func (s *Reads) RunEvents(ctx context.Context, runID xid.ID, span EventSpan, limit int) ([]RunEvent, error) {
+	query := `
+SELECT seq, kind, coalesce(attempt, 0), data, occurred_at
+FROM run_events
+WHERE run_id = $1 AND seq > $2 AND seq < $3
+ORDER BY seq ` + direction(span.Newest) + `
+LIMIT $4`
+	events, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (e RunEvent, err error) {
+		return e, rows.Scan(&e.Seq, &e.Kind, &e.Attempt, &e.Data, &e.OccurredAt)
+	}, query, runID, span.After, span.Before, limit)
+	return events, pgtx.Wrap("read run events", err)
+}
+
+func direction(newest bool) string {
+	if newest {
+		return "DESC"
+	}
+	return "ASC"
+}
+
 // LogPosition is the place of a log line: its attempt and its number within it. The zero position is before all.
 type LogPosition struct {
 	Attempt int
@@ -90,6 +118,18 @@ type LogPosition struct {
 
 // JustBefore is the place before a line's, so that what comes after it begins with the line itself.
 func (p LogPosition) JustBefore() LogPosition { return LogPosition{p.Attempt, p.Seq - 1} }
+
+// JustBehind is the place behind a line's, so that what comes before it ends with the line itself.
+func (p LogPosition) JustBehind() LogPosition { return LogPosition{p.Attempt, p.Seq + 1} }
+
+// LogEnd is behind all lines.
+var LogEnd = LogPosition{math.MaxInt32, math.MaxInt64}
+
+// LogSpan is a part of a run's log: after one place and before another, from its beginning on, or from its end.
+type LogSpan struct {
+	After, Before LogPosition
+	Newest        bool // from the end, newest first
+}
 
 // UpTo says whether the place is not after another one.
 func (p LogPosition) UpTo(other LogPosition) bool {
@@ -140,6 +180,46 @@ ORDER BY attempt, last_seq, seq LIMIT $7`
 		return nil, fmt.Errorf("read log lines: %w", err)
 	}
 	return lines, nil
+}
+
+// logIn is the lines of a run's log in a span that a filter lets through, as SQL.
+const logIn = `
+-- $1 run, $2 and $3 attempt and line before the span, $4 and $5 those behind it, $6 streams; NULL: all, $7 one attempt; 0: all,
+-- $8 text to find; "": all
+FROM run_log_lines
+WHERE run_id = $1
+  AND (attempt, last_seq) > ($2, $3) -- its pieces, by the index
+  AND (attempt, last_seq) <= ($4, coalesce(
+    (SELECT last_seq FROM run_log_pieces WHERE run_id = $1 AND attempt = $4 AND last_seq >= $5 ORDER BY last_seq LIMIT 1), $5))
+  AND (attempt, seq) > ($2, $3)
+  AND (attempt, seq) < ($4, $5)
+  AND ($6::log_stream[] IS NULL OR stream = ANY($6::log_stream[]))
+  AND ($7 = 0 OR attempt = $7)
+  AND ($8 = '' OR position(lower($8) IN lower(text)) > 0)`
+
+func (f LogFilter) arguments(runID xid.ID, span LogSpan) []any {
+	var streams any
+	if f.Streams != nil {
+		streams = pgtx.EnumArray(f.Streams)
+	}
+	return []any{runID, span.After.Attempt, span.After.Seq, span.Before.Attempt, span.Before.Seq, streams, f.Attempt, f.Search}
+}
+
+// LogIn reads the lines of a part of a run's log that the filter lets through, at most limit.
+func (s *Reads) LogIn(ctx context.Context, runID xid.ID, f LogFilter, span LogSpan, limit int) ([]LogRow, error) {
+	d := direction(span.Newest)
+	query := `SELECT attempt, seq, stream, text, at` + logIn + `
+ORDER BY attempt ` + d + `, last_seq ` + d + `, seq ` + d + ` LIMIT $9`
+	lines, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (l LogRow, err error) {
+		return l, rows.Scan(&l.Attempt, &l.Seq, &l.Stream, &l.Text, &l.At)
+	}, query, append(f.arguments(runID, span), limit)...)
+	return lines, pgtx.Wrap("read log lines", err)
+}
+
+// CountLog counts the lines of a run's log that the filter lets through.
+func (s *Reads) CountLog(ctx context.Context, runID xid.ID, f LogFilter) (int, error) {
+	n, err := pgtx.QueryOne[int](ctx, s.pool, `SELECT count(*)`+logIn, f.arguments(runID, LogSpan{Before: LogEnd})...)
+	return n, pgtx.Wrap("count log lines", err)
 }
 
 // EventBeside is the newest of the run's events that happened up to a log line: those that a stream of both sends before the
