@@ -42,10 +42,10 @@ func (t *tx) inbox(ctx context.Context, i item) error {
 -- $1 id, $2 workspace, $3 kind, $4 title, $5 the agent that it names, $6 longest title, $7 body, $8 subject,
 -- $9 dedupe key, $10 causation id, $11 id of the entry, $12 task, $13 now
 WITH made AS (
-  INSERT INTO inbox_items (agent_id, id, workspace_id, kind, title, body, subject_id, dedupe_key, causation_id)
-  VALUES (NULLIF($5, ''), $1, $2, $3,
+  INSERT INTO inbox_items (id, workspace_id, kind, title, agent_id, body, subject_id, dedupe_key, causation_id)
+  VALUES ($1, $2, $3,
     left(replace($4, '{agent}', coalesce((SELECT name FROM agents WHERE id = $5), 'an agent')), $6::int),
-    $7, $8, $9, $10)
+    NULLIF($5, ''), $7, $8, $9, $10)
   ON CONFLICT (workspace_id, dedupe_key) WHERE dedupe_key IS NOT NULL AND resolved_at IS NULL DO NOTHING
   RETURNING id, workspace_id, kind, title, subject_id, causation_id, $11::text AS activity,
     $5::text AS agent, $12::text AS task)` +
