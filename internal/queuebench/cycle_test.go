@@ -25,7 +25,7 @@ func array(agents []xid.ID) any {
 // BenchmarkCycles: wakes from their cause to their end as the program makes them, without an agent's work. A number of clients
 // wake and route, one claimer takes batches, twice as many workers start and finish, with a busy head of 10,000 runs.
 func BenchmarkCycles(b *testing.B) {
-	for _, clients := range []int{8, 32, 100} {
+	for _, clients := range []int{1, 8, 32, 100} {
 		b.Run(fmt.Sprintf("%d-in-flight", clients), func(b *testing.B) {
 			for b.Loop() {
 				measureCycles(b, clients)

@@ -1,11 +1,13 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store/pgtx"
@@ -249,5 +251,42 @@ func TestTheStatementsOfAClaimDoNotGrowWithIt(t *testing.T) {
 	few, many := count(1), count(64)
 	if many != few || few > 9 {
 		t.Errorf("%d statements for 1 run, %d for 64, want at most 9", few, many)
+	}
+}
+
+// A claim for many runs goes on while a batch of transitions is under way. It waits for the batch when it has room for few, when all
+// lanes that are due are held, and after one that went past a lane.
+func TestAClaimGoesOnBesideABatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	w.waiting(1)
+	w.ok(w.lanes.Take(soon)) // a batch
+	claimed, err := w.Claim(soon, w.owner, besideFrom, lease)
+	if w.ok(err); len(claimed) != 1 {
+		t.Fatalf("%d runs were claimed beside a batch, want 1", len(claimed))
+	}
+	w.waiting(1)
+	batch, err := w.db.BeginTx(t.Context(), nil)
+	w.ok(err)
+	_, err = batch.ExecContext(t.Context(), `SELECT 1 FROM agent_lanes FOR UPDATE`)
+	w.ok(err)
+	waits := func(why string, room int) {
+		t.Helper()
+		little, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := w.Claim(little, w.owner, room, lease); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s, and the claim did not wait for the batch: %v", why, err)
+		}
+	}
+	waits("the only due lane is held", besideFrom)
+	w.ok(batch.Rollback())
+	waits("there is room for few", besideFrom-1)
+	w.starved.update([]xid.ID{claimed[0].AgentID}, nil)
+	waits("a lane was passed over", besideFrom)
+	w.lanes.Give()
+	if claimed := w.claim(1); len(claimed) != 1 {
+		t.Errorf("%d runs were claimed after the batch, want 1", len(claimed))
 	}
 }

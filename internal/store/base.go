@@ -63,8 +63,9 @@ type base struct {
 	reads      *sql.DB
 	readClient *ent.Client
 
-	// Claims and batches of transitions take turns in a process: each holds many lanes, and a claim passes over those that are locked.
-	lanes pgtx.Turn
+	// Batches of transitions take turns in a process, since each holds many lanes, and so do claims. A claim takes the turn of the
+	// batches, too, where lanes that one holds would keep it from due runs.
+	lanes, claims pgtx.Turn
 
 	last func(t *tx, ctx context.Context) error // what each transaction does when all else is written
 

@@ -43,6 +43,7 @@ type Claimed struct {
 // Bounds of one claim.
 const (
 	claimBatch        = 64 // runs in one transaction
+	besideFrom        = 32 // runs that there is room for, from which on a claim goes on beside a batch of transitions
 	settlesPerPass    = 32 // heads that a pass settles one by one before it goes past the lanes of such heads
 	passesBeforeWait  = 3  // passes a lane is found due but locked before it is claimed alone, waiting
 	promotionsPerPass = 64 // parked runs whose lanes a pass looks at; it makes all of theirs due
@@ -51,6 +52,7 @@ const (
 // claimNext is Attempts.Claim, with or without the runs' launch.
 func (s *Queue) claimNext(ctx context.Context, o claimOrder) ([]Claimed, error) {
 	o.limit = min(o.limit, claimBatch)
+	o.beside = o.limit >= besideFrom && (o.room == nil || o.room() >= besideFrom)
 	if room := o.room; room != nil {
 		o.room = sync.OnceValue(func() int { return min(room(), claimBatch) })
 	}
@@ -109,14 +111,13 @@ func (s *Queue) claimDue(ctx context.Context, o claimOrder) ([]Claimed, error) {
 }
 
 // claimPass claims from the lanes that have the oldest heads: in one transaction, which finds them too. When that fails, they are
-// listed, and their runs taken one by one; lanes at fault are found by bisecting. It has the turn meanwhile: while a batch of
-// transitions of this process is under way, it would find its lanes locked.
+// listed, and their runs taken one by one; lanes at fault are found by bisecting. Claims of a process take turns.
 func (s *Queue) claimPass(ctx context.Context, order *claimOrder) (claimResult, error) {
-	if err := s.lanes.Take(ctx); err != nil {
+	if err := s.claims.Take(ctx); err != nil {
 		return claimResult{}, &listError{"due lanes", err}
 	}
-	defer s.lanes.Give()
-	pass, cause := s.claimIn(ctx, *order)
+	defer s.claims.Give()
+	pass, cause := s.claimBeside(ctx, *order)
 	order.settleRoom()
 	if cause == nil {
 		return pass, nil
@@ -137,6 +138,22 @@ func (s *Queue) claimPass(ctx context.Context, order *claimOrder) (claimResult, 
 	pass = s.claimBisecting(ctx, o)
 	pass.due = o.agents
 	return pass, nil
+}
+
+// claimBeside is claimIn beside a batch of transitions of this process, which may hold some of the lanes that are due. When it holds
+// all of them, or the pass before this one went past some, claimIn takes the batches' turn, and finds none held by them. So does a
+// claim for few runs: the batch makes room for more.
+func (s *Queue) claimBeside(ctx context.Context, o claimOrder) (pass claimResult, err error) {
+	if o.beside && !s.starved.any() {
+		if pass, err = s.claimIn(ctx, o); err != nil || !pass.held {
+			return pass, err
+		}
+	}
+	if err := s.lanes.Take(ctx); err != nil {
+		return claimResult{}, err
+	}
+	defer s.lanes.Give()
+	return s.claimIn(ctx, o)
 }
 
 // claimBisecting claims runs of lanes, in one transaction when none fails. Lanes that fail are found by bisecting, and left
@@ -170,6 +187,7 @@ func (s *Queue) claimBisecting(ctx context.Context, o claimOrder) (all claimResu
 // claimResult is what one transaction of the claim did, or several.
 type claimResult struct {
 	due        []xid.ID // lanes that were found, those with the oldest heads first
+	held       bool     // all of them by others
 	parkedOver bool     // nothing was claimed, because parked runs are to be made due first
 
 	claimed  []Claimed
@@ -206,6 +224,7 @@ type claimOrder struct {
 	room   func() int // of the owner, asked for once when the first transaction has begun; nil: limit
 	lease  time.Duration
 
+	beside   bool     // a batch of transitions of this process, if one is under way
 	passed   []xid.ID // lanes to be passed over
 	promoted bool     // what was parked until now is due, as far as it can be
 
@@ -271,6 +290,7 @@ func (s *Queue) claimIn(ctx context.Context, o claimOrder) (done claimResult, er
 			}
 		}
 		lanes, err := t.findDueLanes(ctx, &o, &done)
+		done.held = len(done.due) > 0 && len(lanes) == 0
 		if err != nil || len(lanes) == 0 || done.parkedOver {
 			return err
 		}

@@ -36,3 +36,10 @@ func (s *starved) update(due, locked []xid.ID) (wait []xid.ID) {
 	s.passes = passes
 	return wait
 }
+
+// any says whether the last pass found a due lane locked.
+func (s *starved) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.passes) > 0
+}

@@ -59,6 +59,7 @@ func New(db *sql.DB, o Options) *Store {
 		db:           db,
 		client:       client,
 		lanes:        pgtx.NewTurn(),
+		claims:       pgtx.NewTurn(),
 		transactions: pgtx.DB{Client: client, Events: o.Events, Counters: o.Counters},
 		events:       o.Events,
 		counters:     o.Counters,
