@@ -43,7 +43,6 @@ type Claimed struct {
 // Bounds of one claim.
 const (
 	claimBatch        = 64 // runs in one transaction
-	besideFrom        = 32 // runs that there is room for, from which on a claim goes on beside a batch of transitions
 	settlesPerPass    = 32 // heads that a pass settles one by one before it goes past the lanes of such heads
 	passesBeforeWait  = 3  // passes a lane is found due but locked before it is claimed alone, waiting
 	promotionsPerPass = 64 // parked runs whose lanes a pass looks at; it makes all of theirs due
@@ -52,7 +51,7 @@ const (
 // claimNext is Attempts.Claim, with or without the runs' launch.
 func (s *Queue) claimNext(ctx context.Context, o claimOrder) ([]Claimed, error) {
 	o.limit = min(o.limit, claimBatch)
-	o.beside = o.limit >= besideFrom && (o.room == nil || o.room() >= besideFrom)
+	o.beside = o.limit == claimBatch && (o.room == nil || o.room() >= claimBatch)
 	if room := o.room; room != nil {
 		o.room = sync.OnceValue(func() int { return min(room(), claimBatch) })
 	}
@@ -142,7 +141,7 @@ func (s *Queue) claimPass(ctx context.Context, order *claimOrder) (claimResult, 
 
 // claimBeside is claimIn beside a batch of transitions of this process, which may hold some of the lanes that are due. When it holds
 // all of them, or the pass before this one went past some, claimIn takes the batches' turn, and finds none held by them. So does a
-// claim for few runs: the batch makes room for more.
+// claim that has no room for a batch of its own: the other one makes more.
 func (s *Queue) claimBeside(ctx context.Context, o claimOrder) (pass claimResult, err error) {
 	if o.beside && !s.starved.any() {
 		if pass, err = s.claimIn(ctx, o); err != nil || !pass.held {
