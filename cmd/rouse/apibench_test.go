@@ -236,17 +236,19 @@ func BenchmarkAPIQueries(b *testing.B) {
 				id = j.workspace
 			}
 			variables := map[string]any{"id": id}
-			var ours, theirs, rates, cpus []float64
+			var ours, theirs, databases, rates, cpus []float64
 			var last, lastBare load
 			for range 3 { // by turns, since machines are shared
 				lastBare = askFor(b, bare, "", query, variables, 8, length, barePID)
+				before := processorTimes(b, databaseProcesses(b, folder)...)
 				last = askFor(b, p.url, p.owner, query, variables, 8, length, p.cmd.Process.Pid)
+				databases = append(databases, float64((processorTimes(b, databaseProcesses(b, folder)...)-before).Microseconds())/(last.rps*length.Seconds()))
 				ours, theirs = append(ours, last.cpu), append(theirs, lastBare.cpu)
 				rates, cpus = append(rates, last.rps/lastBare.rps), append(cpus, lastBare.cpu/last.cpu)
 			}
 			figures[name+"-rps/bare"], figures[name+"-bare-cpu/cpu"] = median(rates), median(cpus)
 			figures[name+"-rps"], figures[name+"-bare-rps"] = last.rps, lastBare.rps
-			figures[name+"-cpu-us"], figures[name+"-bare-cpu-us"] = median(ours), median(theirs)
+			figures[name+"-cpu-us"], figures[name+"-bare-cpu-us"], figures[name+"-database-cpu-us"] = median(ours), median(theirs), median(databases)
 			figures[name+"-p50-ms"], figures[name+"-p99-ms"], figures[name+"-bare-p99-ms"] = last.p50, last.p99, lastBare.p99
 			figures[name+"-bytes"], figures[name+"-bare-bytes"] = float64(last.length), float64(lastBare.length)
 		}
