@@ -114,8 +114,8 @@ test-clients: ## the examples of docs/api.md with the real clients from npm, aga
 	$(GO) test -count=1 -tags clients -timeout 10m -v -run '^TestTheAPIsExamples' ./cmd/rouse
 
 .PHONY: test-copies
-test-copies: ## 40 runs of 5 agents on one git repository at once, with SIGKILLs, resumed and swept: nothing lost, nothing overwritten
-	ROUSE_COPIES_FULL=1 $(GO) test -count=1 -timeout 20m -v -run '^TestChaosOfWorkingCopies$$' ./internal/executor
+test-copies: ## 40 runs of 5 agents on one git repository at once, with SIGKILLs, resumed and swept, a full disk, git-lfs, ssh and submodules (as root; Debian: git-lfs, openssh-server)
+	ROUSE_COPIES_FULL=1 $(GO) test -count=1 -tags copies -timeout 20m -v -run '^(TestChaosOfWorkingCopies|TestAFullDisk|TestLargeFiles|TestARepositoryBehindSSH|TestSubmodules|TestWhatAStartCosts)' ./internal/executor
 
 .PHONY: lint
 lint: ## gofmt, go vet and golangci-lint

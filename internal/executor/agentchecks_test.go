@@ -112,7 +112,15 @@ func (f *found) firstRun() string {
 	return "yes"
 }
 
+// nextMinute is awaited where the program keeps its sessions in files that are named by the minute, and begins such a file anew.
+func (f *found) nextMinute() {
+	if f.h.minute {
+		<-time.After(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + time.Second)))
+	}
+}
+
 func (f *found) resume() string {
+	f.nextMinute()
 	sink := &recorder{}
 	result, err := f.h.run(f.h.t.Context(), given{session: f.first.SessionID, prompt: `@@say {"summary":"second"}`}, sink)
 	if f.again = result; err != nil || result.Object["summary"] != "second" || result.SessionID != f.first.SessionID || result.Fresh {
@@ -188,7 +196,7 @@ func (f *found) deniedTool() string {
 }
 
 // awaited is how long a program may await the end of a limit by itself.
-const awaited = 40 * time.Second
+const awaited = time.Minute
 
 func (f *found) limited(after time.Duration) string {
 	sink, now := &recorder{}, time.Now()
@@ -201,13 +209,15 @@ func (f *found) limited(after time.Duration) string {
 	wait, ended := plan.At.Sub(now), "parked"
 	if failure.Code == domain.RunErrorCodeTimeout {
 		ended = "awaits it until the timeout, then parked"
+	} else if strings.Contains(failure.Message, "awaited the end of a limit") {
+		ended = "awaits it, is ended, and parked"
 	}
 	switch {
 	case !plan.RateLimited:
 		return f.not("no", result, err, sink)
 	case wait < after-3*time.Minute || wait > after+3*time.Minute:
 		return f.not(ended+" by backoff", result, err, sink)
-	case failure.Code == domain.RunErrorCodeTimeout:
+	case ended != "parked":
 		return ended
 	}
 	return "yes"
@@ -275,6 +285,7 @@ func (f *found) killed() string {
 	if !errors.As(err, &failure) || failure.Code != domain.RunErrorCodeCrash || sleeping(f.h.t, seconds) || !result.Resumable {
 		return f.not("no", result, err, sink)
 	}
+	f.nextMinute()
 	after := &recorder{}
 	again, err := f.h.run(f.h.t.Context(), given{session: result.SessionID, prompt: `@@say {"summary":"after"}`}, after)
 	switch {

@@ -35,6 +35,7 @@ type realAgent struct {
 	badKey      string                             // how its model's provider refuses a key
 	limit       func(after time.Duration) string   // and how until when
 	limited     []Variable                         // what makes it an account that has such limits
+	minute      bool                               // it loses a session that is loaded within the minute in which it began
 }
 
 func claudeEnvironment(url string) []Variable {
@@ -83,7 +84,7 @@ func realAgents() []realAgent {
 	qwen := realAgent{environment: func(url string) []Variable {
 		return []Variable{{"OPENAI_BASE_URL", url + "/v1"}, {"OPENAI_API_KEY", "sk-test"}, {"OPENAI_MODEL", "scripted"}}
 	}, files: func(string) map[string]string {
-		return map[string]string{".qwen/settings.json": `{"security":{"auth":{"selectedType":"openai"}},"tools":{"approvalMode":"default"}}`}
+		return map[string]string{".qwen/settings.json": `{"security":{"auth":{"selectedType":"openai"}}}`}
 	}, tool: `read_file {"file_path":"notes.txt"}`, denied: `run_shell_command {"command":"touch denied","is_background":false}`, child: `run_shell_command {"command":"%s","is_background":false}`,
 		badKey: "401 Incorrect API key provided", limit: headerLimit}
 	copilot := realAgent{environment: func(url string) []Variable {
@@ -92,9 +93,15 @@ func realAgents() []realAgent {
 	return []realAgent{
 		claude.as("claude", "2.1.332", "", "--allowedTools", "Bash"), codex.as("codex", "0.171.0", "", "-s", "danger-full-access"),
 		gemini.as("gemini", "0.61.0", "", "--approval-mode", "yolo"), opencode.as("opencode", "1.18.33", ""),
-		claude.as("claude-agent-acp", "0.101.0", "acp"), codex.as("codex-acp", "2.6.0", "acp"), gemini.as("gemini --acp", "0.61.0", "acp"),
+		claude.as("claude-agent-acp", "0.101.0", "acp"), codex.as("codex-acp", "2.6.0", "acp"), gemini.slow().as("gemini --acp", "0.61.0", "acp"),
 		opencode.as("opencode acp", "1.18.33", "acp"), qwen.as("qwen --acp", "0.24.4", "acp"), copilot.as("copilot --acp", "1.0.102", "acp"),
 	}
+}
+
+// slow is a program whose sessions are loaded a minute later.
+func (a realAgent) slow() realAgent {
+	a.minute = true
+	return a
 }
 
 // as is the program as a preset's command, or as an agent of the protocol.

@@ -29,7 +29,7 @@ type CopyKeeper interface {
 }
 
 // SweepCopies removes the working copies below the work root whose time is over and that have nobody's work in them, and tells of the
-// others, once each. What cannot be treated does not stop the rest.
+// others, once each. Mirrors that nobody has used for long go, too. What cannot be treated does not stop the rest.
 func (c *Command) SweepCopies(ctx context.Context, keeper CopyKeeper, now time.Time) error {
 	entries, err := os.ReadDir(filepath.Join(c.options.WorkRoot, "copies"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,6 +50,10 @@ func (c *Command) SweepCopies(ctx context.Context, keeper CopyKeeper, now time.T
 
 func (c *Command) sweepWorkspace(ctx context.Context, keeper CopyKeeper, workspace xid.ID, now time.Time) error {
 	folders := c.options.copyFolders(workspace)
+	return errors.Join(c.sweepTrees(ctx, keeper, workspace, folders, now), c.sweepMirrors(ctx, workspace, folders, now))
+}
+
+func (c *Command) sweepTrees(ctx context.Context, keeper CopyKeeper, workspace xid.ID, folders copyFolders, now time.Time) error {
 	notes, err := folders.all()
 	if errors.Is(err, fs.ErrNotExist) || len(notes) == 0 {
 		return nil

@@ -302,6 +302,54 @@ func (w *gitWorld) wantGone(found domain.WorkingCopy) {
 	}
 }
 
+// A mirror is fetched once for many working copies. It goes when nobody has used it for long, and never with a branch that may be
+// somebody's work.
+func TestAMirrorGoesWhenNobodyUsesIt(t *testing.T) {
+	w := newGitWorld(t, Options{})
+	checkout := domain.CheckoutSpec{Repository: w.serve()}
+	mirrors := func() int {
+		t.Helper()
+		entries, err := os.ReadDir(w.command.options.copyFolders(w.workspace).mirrors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	sweepIn := func(d time.Duration) {
+		t.Helper()
+		if err := w.command.SweepCopies(t.Context(), w.keeper, time.Now().Add(d)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	task := xid.New("tsk")
+	found, _ := w.good(w.request(task, checkout, "true"))
+	sweepIn(2 * workcopy.MirrorKeep)
+	if !exists(found.Path) || mirrors() != 1 {
+		t.Fatal("it went while its task goes on")
+	}
+	w.end(task)
+	w.sweep()
+	if exists(found.Path) || mirrors() != 1 {
+		t.Fatal("the mirror went with the working copy, or the copy stayed")
+	}
+	if sweepIn(workcopy.MirrorKeep - time.Hour); mirrors() != 1 {
+		t.Fatal("the mirror went before its time")
+	}
+	if sweepIn(workcopy.MirrorKeep + time.Hour); mirrors() != 0 {
+		t.Fatal("the mirror stays when its time is over")
+	}
+	task = xid.New("tsk")
+	found, _ = w.good(w.request(task, checkout, identity+"echo b > b; git add b; git commit -qm b"))
+	if err := os.RemoveAll(found.Path); err != nil { // by hand, with a commit that was not pushed
+		t.Fatal(err)
+	}
+	w.end(task)
+	w.sweep()
+	if sweepIn(workcopy.MirrorKeep + time.Hour); mirrors() != 1 {
+		t.Fatal("the mirror went with a branch that is nowhere else")
+	}
+}
+
 // serve gives the remote an address, which may be pushed to.
 func (w *gitWorld) serve() string {
 	w.t.Helper()

@@ -91,6 +91,12 @@ func (g Git) Has(ctx context.Context, ref string) (bool, error) {
 	return err == nil, err
 }
 
+// HasBranches says whether the repository has a branch of its own; those of its remote are none.
+func (g Git) HasBranches(ctx context.Context) (bool, error) {
+	found, err := g.text(ctx, "for-each-ref", "--count=1", "refs/heads")
+	return found != "", err
+}
+
 // AddWorktree makes a working copy in a folder that is not there, on a branch. commit is what a new branch begins at; "" takes the
 // branch as it is.
 func (g Git) AddWorktree(ctx context.Context, folder, branch, commit string) error {

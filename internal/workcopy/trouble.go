@@ -50,6 +50,8 @@ var cases = []struct {
 }{
 	{regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|file system is full`), "", domain.RunErrorCodeLaunch, false,
 		"the disk of {where} is full", "free space there, or shorten keep of the checkout"},
+	{regexp.MustCompile(`(?i)unable to write file|unable to (?:write|append to) .{1,200}\.git/|could not reset index file`), StepAdd, domain.RunErrorCodeLaunch, false, // git does not always say why
+		"git could not write all files below {where}, most likely because its disk is full", "free space there, or shorten keep of the checkout"},
 	{regexp.MustCompile(`(?i)git: 'lfs' is not a git command|git-lfs.*(?:not found|no such file)`), "", domain.RunErrorCodeLaunch, true,
 		"the repository keeps large files with Git LFS, and git-lfs is not installed", "install git-lfs for {who} (apt-get install git-lfs), then run: {shell} -- git lfs install"},
 	{regexp.MustCompile(`(?i)smudge filter lfs failed|git-lfs|error downloading object|batch response`), "", domain.RunErrorCodeLaunch, false,

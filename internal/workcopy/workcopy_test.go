@@ -141,6 +141,7 @@ func TestExplain(t *testing.T) {
 		want       string
 	}{
 		{"a full disk may have room later", "fatal: write error: No space left on device", StepAdd, domain.RunErrorCodeLaunch, false, "the disk of /copies is full"},
+		{"a full disk of which git 2.39 does not say so", "error: unable to write file large.bin\nfatal: Could not reset index file to revision 'HEAD'.", StepAdd, domain.RunErrorCodeLaunch, false, "most likely because its disk is full"},
 		{"a quota is a full disk", "error: unable to write file: Disk quota exceeded", StepFetch, domain.RunErrorCodeLaunch, false, "is full"},
 		{"a ref that is not there stays away", "fatal: Needed a single revision", StepResolve, domain.RunErrorCodeLaunch, true, "the ref v9 is not there"},
 		{"a password is not asked for", "fatal: could not read Username for 'https://example.com': terminal prompts disabled", StepFetch, domain.RunErrorCodeAuth, true, "log git in"},
