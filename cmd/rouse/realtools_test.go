@@ -23,11 +23,11 @@ type toolProgram struct {
 	variables func(url string) map[string]string
 	files     func(url string) map[string]string // below its home
 	arguments []string
-	acp       []string // the command line by which it speaks the Agent Client Protocol; nil: not tried
+	acp       []string // the command line by which it speaks the Agent Client Protocol
 }
 
 var toolPrograms = []toolProgram{
-	{name: "claude", variables: func(url string) map[string]string {
+	{name: "claude", acp: []string{"claude-agent-acp"}, variables: func(url string) map[string]string {
 		return map[string]string{"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-test", "CLAUDE_CODE_MAX_RETRIES": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ENABLE_TOOL_SEARCH": "false"}
 	}},
 	{name: "codex", acp: []string{"codex-acp"}, variables: func(string) map[string]string { return map[string]string{"OPENAI_API_KEY": "sk-test"} }, files: func(url string) map[string]string {
@@ -80,7 +80,7 @@ func (p toolProgram) settle(t *testing.T, url string, acp bool) map[string]any {
 	}
 	spec := map[string]any{"argv": append([]string{filepath.Join(bin, p.name)}, p.arguments...), "workingDirectory": home.path("work"), "environment": environment, "timeout": "PT3M"}
 	if acp {
-		spec["argv"] = append([]string{filepath.Join(bin, p.acp[0])}, p.acp[1:]...)
+		spec["preset"], spec["argv"] = p.acp[0], []string{filepath.Join(bin, p.acp[0])}
 		return map[string]any{"acp": spec}
 	}
 	spec["preset"] = p.name
@@ -114,9 +114,6 @@ func TestRealAgentsWorkByTools(t *testing.T) {
 	foreign, _ := o.create(map[string]any{"title": "Foreign", "description": "secret plans"})
 	for i, p := range append(toolPrograms, toolPrograms...) {
 		name, acp := p.name, i >= len(toolPrograms)
-		if acp && p.acp == nil { // claude-agent-acp asks the model by itself whether a tool may be used, which no script foresees
-			continue
-		}
 		if acp {
 			name = strings.Join(p.acp, " ") + " by ACP"
 		}

@@ -98,6 +98,7 @@ func TestAgentOnTheNpmLibrary(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, acpAgent){
 		"the last message is the result, chunks become lines":          testMessages,
 		"a session is loaded, its history is no output":                testLoad,
+		"a history that comes late is no output":                       testLateHistory,
 		"a session is resumed where it cannot be loaded":               testResume,
 		"a session that is gone falls back to the full prompt":         testFallback,
 		"a preset gives the arguments and variables":                   testACPPreset,
@@ -153,6 +154,25 @@ func testLoad(t *testing.T, agent acpAgent) {
 	}
 	if sink.text() != "STDOUT prompts 2" {
 		t.Errorf("the log is %q", sink.text())
+	}
+}
+
+func testLateHistory(t *testing.T, agent acpAgent) {
+	a := newACP(t, Options{})
+	program := filepath.Join(t.TempDir(), "agent")                                                                           // which takes the preset's arguments
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nexec "+strings.Join(agent.argv, " ")+" late\n"), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	agent.argv = []string{program}
+	req := agent.request(domain.AcpPermissionPolicyReject, "say one")
+	first, err := a.Run(t.Context(), req, &recorder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.ResumeSessionID, req.Prompt, req.Spec.ACP.Preset = first.SessionID, "stop refusal", "gemini"
+	sink := &recorder{}
+	if second, err := a.Run(t.Context(), req, sink); failureOf(t, err).Code != domain.RunErrorCodeOther || second.Fresh || second.Object["message"] == "replayed" || strings.Contains(sink.text(), "replayed") {
+		t.Fatalf("got %+v, %v\n%s", second, err, sink.text())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	acp "github.com/coder/acp-go-sdk"
@@ -136,6 +137,36 @@ func (c recordedTurn) replay(t *testing.T, sink *recorder) *conversation {
 	close(done)
 	talk.done = done
 	return talk
+}
+
+// An agent that tells of such a limit may end by itself, and is ended when it awaits it all the same.
+func TestAnAgentThatAwaitsALimitInVainIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newOutput(Request{}, &recorder{})
+		out.deadline = time.Now().Add(30 * time.Minute)
+		ended := func() bool {
+			synctest.Wait()
+			select {
+			case <-out.hopeless:
+				return true
+			default:
+				return false
+			}
+		}
+		out.noticed("Attempt 1 failed with status 503. Retrying with backoff...")
+		if time.Sleep(time.Minute); ended() || out.inVain() != "" { //nolint:forbidigo // the clock is synctest's
+			t.Fatal("ended for an overload")
+		}
+		for range 2 {
+			out.noticed("Attempt 2 failed: your quota is exhausted. It resets after 2h0m0s. Retrying...")
+		}
+		if time.Sleep(endsItself - time.Second); ended() || out.inVain() == "" { //nolint:forbidigo // as above
+			t.Fatal("ended before it could end by itself, or not noticed")
+		}
+		if time.Sleep(2 * time.Second); !ended() { //nolint:forbidigo // as above
+			t.Fatal("it goes on awaiting")
+		}
+	})
 }
 
 // An attempt is ended before its time only where the limit that its agent awaits is sure to outlast it.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	acp "github.com/coder/acp-go-sdk"
 
@@ -35,6 +36,8 @@ type conversation struct {
 	replaying  bool         // the agent tells the history of a session that is being loaded
 	before     *domain.Said // the session's cost before the prompt
 
+	replayed chan struct{} // told of each part of such a history
+
 	session acp.SessionId // set before ready is called
 	started atomic.Bool   // the prompt was sent
 
@@ -44,7 +47,7 @@ type conversation struct {
 }
 
 func newConversation(p *process, out *output, f *folder, policy domain.AcpPermissionPolicy) *conversation {
-	c := &conversation{out: out, folder: f, policy: policy, transcript: newTranscript(out), done: make(chan struct{})}
+	c := &conversation{out: out, folder: f, policy: policy, transcript: newTranscript(out), replayed: make(chan struct{}, 1), done: make(chan struct{})}
 	c.wire = newWire(func(line []byte) { out.emit(domain.LogStreamStderr, line, int64(len(line))) })
 	c.conn = acp.NewConnection(c.handle, answers{c.wire, p.stdin}, c.wire.in)
 	c.conn.SetLogger(slog.New(slog.DiscardHandler)) // what it would log may hold secrets, and is told by errors
@@ -155,7 +158,36 @@ func (c *conversation) reopen(ctx context.Context, id acp.SessionId, cwd string,
 func (c *conversation) load(ctx context.Context, req acp.LoadSessionRequest) (acp.LoadSessionResponse, error) {
 	c.setReplaying(true)
 	defer c.setReplaying(false)
-	return call[acp.LoadSessionResponse](ctx, c, acp.AgentMethodSessionLoad, req)
+	loaded, err := call[acp.LoadSessionResponse](ctx, c, acp.AgentMethodSessionLoad, req)
+	if err == nil && c.known.LateHistory {
+		c.awaitHistory(ctx)
+	}
+	return loaded, err
+}
+
+// Bounds of the wait for a history that comes late. Nothing says that it has ended, so that it has when nothing more comes.
+const (
+	historyQuiet = 2 * time.Second
+	historyLimit = time.Minute
+)
+
+// awaitHistory lets the history of a loaded session come, which would else be taken for the output of this run.
+func (c *conversation) awaitHistory(ctx context.Context) {
+	limit, quiet := time.NewTimer(historyLimit), time.NewTimer(historyQuiet)
+	defer limit.Stop()
+	defer quiet.Stop()
+	for {
+		select {
+		case <-c.replayed:
+			quiet.Reset(historyQuiet)
+		case <-quiet.C:
+			return
+		case <-limit.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (c *conversation) setReplaying(on bool) {
@@ -218,6 +250,10 @@ func (c *conversation) update(p acp.SessionNotification) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.replaying {
+		select {
+		case c.replayed <- struct{}{}:
+		default: // whoever waits for it is told already
+		}
 		return
 	}
 	c.transcript.update(p.Update)

@@ -63,6 +63,9 @@ func (t *transcript) update(u acp.SessionUpdate) {
 	case u.AgentMessageChunk != nil:
 		t.say(blockText(u.AgentMessageChunk.Content), valueOr(u.AgentMessageChunk.MessageId, ""))
 		return
+	case u.UserMessageChunk != nil: // of a history that comes late: what was said before it is none of this turn's
+		t.flush()
+		t.answer = t.answer[:0]
 	case u.AgentThoughtChunk != nil:
 		t.message.flush()
 		t.thought.write([]byte(blockText(u.AgentThoughtChunk.Content)))

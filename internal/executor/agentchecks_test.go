@@ -227,8 +227,11 @@ func (f *found) badKeys() string {
 	sink := &recorder{}
 	result, err := f.h.run(f.h.t.Context(), given{session: f.first.SessionID, prompt: "@@status " + f.h.badKey}, sink)
 	var failure *Failure
-	if !errors.As(err, &failure) || failure.Code != domain.RunErrorCodeAuth || result.Fresh {
+	switch {
+	case !errors.As(err, &failure) || failure.Code != domain.RunErrorCodeAuth:
 		return f.not("no", result, err, sink)
+	case result.Fresh:
+		return f.not("AUTH, in a new session", result, err, sink)
 	}
 	return "yes"
 }

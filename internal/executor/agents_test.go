@@ -61,7 +61,7 @@ func geminiEnvironment(url string) []Variable {
 }
 
 func geminiFiles(string) map[string]string {
-	return map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`}
+	return map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"sessionRetention":{"enabled":false}}}`}
 }
 
 func opencodeFiles(url string) map[string]string {

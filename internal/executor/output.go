@@ -41,7 +41,7 @@ type output struct {
 	hear func(line string) string // the notice in a line of standard error, "" for none; nil: there are none
 
 	deadline time.Time     // of the attempt
-	hopeless chan struct{} // closed when the agent awaits the end of a limit that comes after it
+	hopeless chan struct{} // closed when the agent awaits the end of a limit that comes after it, and has done so for a while
 	awaited  string        // the notice that told so
 
 	last     []byte // the last line of stdout that is not blank, when it may be a result
@@ -144,9 +144,12 @@ func (o *output) note(text string) {
 	o.notice = text
 	if o.awaited == "" && outlasts(time.Now(), o.deadline, text) {
 		o.awaited = text
-		close(o.hopeless)
+		time.AfterFunc(endsItself, func() { close(o.hopeless) })
 	}
 }
+
+// endsItself is how long an agent may take to end by itself, with its own words, when it has told of a limit that outlasts it.
+const endsItself = 10 * time.Second
 
 // outlasts says whether a notice tells of a limit that ends after the deadline: to await it is in vain.
 func outlasts(now, deadline time.Time, notice string) bool {

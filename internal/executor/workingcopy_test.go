@@ -392,7 +392,11 @@ func TestATroubleOfAWorkingCopySaysWhatToDo(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			task := xid.New("tsk")
-			_, err := w.run(w.request(task, c.checkout, "true"))
+			req := w.request(task, c.checkout, "true")
+			if c.checkout.Ref == "lfs" { // this machine may have git-lfs
+				req.Environment = append(req.Environment, Variable{"PATH", onlyPrograms(t, "git", "sh")})
+			}
+			_, err := w.run(req)
 			failure := &Failure{}
 			if !errors.As(err, &failure) || failure.Code != c.code || failure.Permanent != c.permanent || !strings.Contains(failure.Message, c.want) {
 				t.Fatalf("got %#v", err)
@@ -405,6 +409,22 @@ func TestATroubleOfAWorkingCopySaysWhatToDo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// onlyPrograms is a folder of these programs alone.
+func onlyPrograms(t *testing.T, names ...string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err == nil {
+			err = os.Symlink(path, filepath.Join(folder, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
 }
 
 // A setup is run until it has succeeded once, with the agent's variables, and its words are in the run's log.

@@ -13,6 +13,7 @@ type ACP struct {
 	args          []string          // after the program
 	Environment   map[string]string // variables that it needs to run by itself; those of the executor go before
 	Asks          string            // the mode of a session in which it asks for leave, where it has one in which a model decides that (decides)
+	LateHistory   bool              // it sends the history of a session that it loads after it has answered, against the protocol
 	notice        notice            // what it writes to standard error when it tries again by itself
 	own           *regexp.Regexp    // parts of a message that are the program's and not its model's
 	failure       *regexp.Regexp    // such a part that says, by its group, why the turn failed
@@ -64,7 +65,7 @@ var acps = []ACP{
 	},
 	{
 		Name: "gemini", Program: "gemini", args: []string{"--acp"}, Documentation: "https://geminicli.com/docs/cli/acp-mode/",
-		Environment: map[string]string{"GEMINI_CLI_TRUST_WORKSPACE": "true"}, notice: geminiNotice,
+		Environment: map[string]string{"GEMINI_CLI_TRUST_WORKSPACE": "true"}, notice: geminiNotice, LateHistory: true,
 	},
 	{Name: "goose", Program: "goose", args: []string{"acp"}, Documentation: "https://block.github.io/goose/docs/guides/acp-clients"},
 	{Name: "kilocode", Program: "kilo", args: []string{"acp"}, Documentation: "https://zed.dev/acp/agent/kilo"},

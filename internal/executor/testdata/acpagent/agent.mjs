@@ -98,11 +98,15 @@ acp
     const file = `${params.cwd}/${params.sessionId}.session`;
     if (!existsSync(file)) throw acp.RequestError.resourceNotFound(params.sessionId);
     sessions.set(params.sessionId, { file, cwd: params.cwd, mode: modes?.currentModeId });
-    for (const text of readFileSync(file, "utf8").trim().split("\n")) {
-      const content = { type: "text", text };
-      await client.notify(ask.session.update, { sessionId: params.sessionId, update: { sessionUpdate: "user_message_chunk", content } });
-      await say(client, params.sessionId, "replayed\n");
-    }
+    const replay = async () => {
+      for (const text of readFileSync(file, "utf8").trim().split("\n")) {
+        const content = { type: "text", text };
+        await client.notify(ask.session.update, { sessionId: params.sessionId, update: { sessionUpdate: "user_message_chunk", content } });
+        await say(client, params.sessionId, "replayed\n");
+      }
+    };
+    if (process.argv.includes("late")) setTimeout(replay, 50); // as Gemini CLI 0.61 does, which answers first
+    else await replay();
     return { modes };
   })
   .onRequest(request.session.setMode, ({ params }) => {
