@@ -49,6 +49,10 @@ type Agent struct {
 	SessionMaxRuns *int `json:"session_max_runs,omitempty"`
 	// SessionMaxAgeMs holds the value of the "session_max_age_ms" field.
 	SessionMaxAgeMs *int64 `json:"session_max_age_ms,omitempty"`
+	// LaunchLimit holds the value of the "launch_limit" field.
+	LaunchLimit *int `json:"launch_limit,omitempty"`
+	// LaunchLimitMs holds the value of the "launch_limit_ms" field.
+	LaunchLimitMs int64 `json:"launch_limit_ms,omitempty"`
 	// DeletedAt holds the value of the "deleted_at" field.
 	DeletedAt *time.Time `json:"deleted_at,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
@@ -150,7 +154,7 @@ func (*Agent) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case agent.FieldSkipIdleWakeups:
 			values[i] = new(sql.NullBool)
-		case agent.FieldRevision, agent.FieldMaxConcurrentSessions, agent.FieldCooldownMs, agent.FieldSessionMaxRuns, agent.FieldSessionMaxAgeMs:
+		case agent.FieldRevision, agent.FieldMaxConcurrentSessions, agent.FieldCooldownMs, agent.FieldSessionMaxRuns, agent.FieldSessionMaxAgeMs, agent.FieldLaunchLimit, agent.FieldLaunchLimitMs:
 			values[i] = new(sql.NullInt64)
 		case agent.FieldName, agent.FieldRole, agent.FieldInstructions:
 			values[i] = new(sql.NullString)
@@ -266,6 +270,19 @@ func (_m *Agent) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.SessionMaxAgeMs = new(int64)
 				*_m.SessionMaxAgeMs = value.Int64
+			}
+		case agent.FieldLaunchLimit:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field launch_limit", values[i])
+			} else if value.Valid {
+				_m.LaunchLimit = new(int)
+				*_m.LaunchLimit = int(value.Int64)
+			}
+		case agent.FieldLaunchLimitMs:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field launch_limit_ms", values[i])
+			} else if value.Valid {
+				_m.LaunchLimitMs = value.Int64
 			}
 		case agent.FieldDeletedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -385,6 +402,14 @@ func (_m *Agent) String() string {
 		builder.WriteString("session_max_age_ms=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
+	builder.WriteString(", ")
+	if v := _m.LaunchLimit; v != nil {
+		builder.WriteString("launch_limit=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("launch_limit_ms=")
+	builder.WriteString(fmt.Sprintf("%v", _m.LaunchLimitMs))
 	builder.WriteString(", ")
 	if v := _m.DeletedAt; v != nil {
 		builder.WriteString("deleted_at=")

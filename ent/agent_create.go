@@ -184,6 +184,34 @@ func (_c *AgentCreate) SetNillableSessionMaxAgeMs(v *int64) *AgentCreate {
 	return _c
 }
 
+// SetLaunchLimit sets the "launch_limit" field.
+func (_c *AgentCreate) SetLaunchLimit(v int) *AgentCreate {
+	_c.mutation.SetLaunchLimit(v)
+	return _c
+}
+
+// SetNillableLaunchLimit sets the "launch_limit" field if the given value is not nil.
+func (_c *AgentCreate) SetNillableLaunchLimit(v *int) *AgentCreate {
+	if v != nil {
+		_c.SetLaunchLimit(*v)
+	}
+	return _c
+}
+
+// SetLaunchLimitMs sets the "launch_limit_ms" field.
+func (_c *AgentCreate) SetLaunchLimitMs(v int64) *AgentCreate {
+	_c.mutation.SetLaunchLimitMs(v)
+	return _c
+}
+
+// SetNillableLaunchLimitMs sets the "launch_limit_ms" field if the given value is not nil.
+func (_c *AgentCreate) SetNillableLaunchLimitMs(v *int64) *AgentCreate {
+	if v != nil {
+		_c.SetLaunchLimitMs(*v)
+	}
+	return _c
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (_c *AgentCreate) SetDeletedAt(v time.Time) *AgentCreate {
 	_c.mutation.SetDeletedAt(v)
@@ -341,6 +369,10 @@ func (_c *AgentCreate) defaults() {
 		v := agent.DefaultCooldownMs
 		_c.mutation.SetCooldownMs(v)
 	}
+	if _, ok := _c.mutation.LaunchLimitMs(); !ok {
+		v := agent.DefaultLaunchLimitMs
+		_c.mutation.SetLaunchLimitMs(v)
+	}
 	if _, ok := _c.mutation.ID(); !ok {
 		v := agent.DefaultID()
 		_c.mutation.SetID(v)
@@ -392,6 +424,9 @@ func (_c *AgentCreate) check() error {
 	}
 	if _, ok := _c.mutation.CooldownMs(); !ok {
 		return &ValidationError{Name: "cooldown_ms", err: errors.New(`ent: missing required field "Agent.cooldown_ms"`)}
+	}
+	if _, ok := _c.mutation.LaunchLimitMs(); !ok {
+		return &ValidationError{Name: "launch_limit_ms", err: errors.New(`ent: missing required field "Agent.launch_limit_ms"`)}
 	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := agent.IDValidator(string(v)); err != nil {
@@ -484,6 +519,14 @@ func (_c *AgentCreate) createSpec() (*Agent, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.SessionMaxAgeMs(); ok {
 		_spec.SetField(agent.FieldSessionMaxAgeMs, field.TypeInt64, value)
 		_node.SessionMaxAgeMs = &value
+	}
+	if value, ok := _c.mutation.LaunchLimit(); ok {
+		_spec.SetField(agent.FieldLaunchLimit, field.TypeInt, value)
+		_node.LaunchLimit = &value
+	}
+	if value, ok := _c.mutation.LaunchLimitMs(); ok {
+		_spec.SetField(agent.FieldLaunchLimitMs, field.TypeInt64, value)
+		_node.LaunchLimitMs = value
 	}
 	if value, ok := _c.mutation.DeletedAt(); ok {
 		_spec.SetField(agent.FieldDeletedAt, field.TypeTime, value)
@@ -837,6 +880,48 @@ func (u *AgentUpsert) ClearSessionMaxAgeMs() *AgentUpsert {
 	return u
 }
 
+// SetLaunchLimit sets the "launch_limit" field.
+func (u *AgentUpsert) SetLaunchLimit(v int) *AgentUpsert {
+	u.Set(agent.FieldLaunchLimit, v)
+	return u
+}
+
+// UpdateLaunchLimit sets the "launch_limit" field to the value that was provided on create.
+func (u *AgentUpsert) UpdateLaunchLimit() *AgentUpsert {
+	u.SetExcluded(agent.FieldLaunchLimit)
+	return u
+}
+
+// AddLaunchLimit adds v to the "launch_limit" field.
+func (u *AgentUpsert) AddLaunchLimit(v int) *AgentUpsert {
+	u.Add(agent.FieldLaunchLimit, v)
+	return u
+}
+
+// ClearLaunchLimit clears the value of the "launch_limit" field.
+func (u *AgentUpsert) ClearLaunchLimit() *AgentUpsert {
+	u.SetNull(agent.FieldLaunchLimit)
+	return u
+}
+
+// SetLaunchLimitMs sets the "launch_limit_ms" field.
+func (u *AgentUpsert) SetLaunchLimitMs(v int64) *AgentUpsert {
+	u.Set(agent.FieldLaunchLimitMs, v)
+	return u
+}
+
+// UpdateLaunchLimitMs sets the "launch_limit_ms" field to the value that was provided on create.
+func (u *AgentUpsert) UpdateLaunchLimitMs() *AgentUpsert {
+	u.SetExcluded(agent.FieldLaunchLimitMs)
+	return u
+}
+
+// AddLaunchLimitMs adds v to the "launch_limit_ms" field.
+func (u *AgentUpsert) AddLaunchLimitMs(v int64) *AgentUpsert {
+	u.Add(agent.FieldLaunchLimitMs, v)
+	return u
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (u *AgentUpsert) SetDeletedAt(v time.Time) *AgentUpsert {
 	u.Set(agent.FieldDeletedAt, v)
@@ -1137,6 +1222,55 @@ func (u *AgentUpsertOne) UpdateSessionMaxAgeMs() *AgentUpsertOne {
 func (u *AgentUpsertOne) ClearSessionMaxAgeMs() *AgentUpsertOne {
 	return u.Update(func(s *AgentUpsert) {
 		s.ClearSessionMaxAgeMs()
+	})
+}
+
+// SetLaunchLimit sets the "launch_limit" field.
+func (u *AgentUpsertOne) SetLaunchLimit(v int) *AgentUpsertOne {
+	return u.Update(func(s *AgentUpsert) {
+		s.SetLaunchLimit(v)
+	})
+}
+
+// AddLaunchLimit adds v to the "launch_limit" field.
+func (u *AgentUpsertOne) AddLaunchLimit(v int) *AgentUpsertOne {
+	return u.Update(func(s *AgentUpsert) {
+		s.AddLaunchLimit(v)
+	})
+}
+
+// UpdateLaunchLimit sets the "launch_limit" field to the value that was provided on create.
+func (u *AgentUpsertOne) UpdateLaunchLimit() *AgentUpsertOne {
+	return u.Update(func(s *AgentUpsert) {
+		s.UpdateLaunchLimit()
+	})
+}
+
+// ClearLaunchLimit clears the value of the "launch_limit" field.
+func (u *AgentUpsertOne) ClearLaunchLimit() *AgentUpsertOne {
+	return u.Update(func(s *AgentUpsert) {
+		s.ClearLaunchLimit()
+	})
+}
+
+// SetLaunchLimitMs sets the "launch_limit_ms" field.
+func (u *AgentUpsertOne) SetLaunchLimitMs(v int64) *AgentUpsertOne {
+	return u.Update(func(s *AgentUpsert) {
+		s.SetLaunchLimitMs(v)
+	})
+}
+
+// AddLaunchLimitMs adds v to the "launch_limit_ms" field.
+func (u *AgentUpsertOne) AddLaunchLimitMs(v int64) *AgentUpsertOne {
+	return u.Update(func(s *AgentUpsert) {
+		s.AddLaunchLimitMs(v)
+	})
+}
+
+// UpdateLaunchLimitMs sets the "launch_limit_ms" field to the value that was provided on create.
+func (u *AgentUpsertOne) UpdateLaunchLimitMs() *AgentUpsertOne {
+	return u.Update(func(s *AgentUpsert) {
+		s.UpdateLaunchLimitMs()
 	})
 }
 
@@ -1610,6 +1744,55 @@ func (u *AgentUpsertBulk) UpdateSessionMaxAgeMs() *AgentUpsertBulk {
 func (u *AgentUpsertBulk) ClearSessionMaxAgeMs() *AgentUpsertBulk {
 	return u.Update(func(s *AgentUpsert) {
 		s.ClearSessionMaxAgeMs()
+	})
+}
+
+// SetLaunchLimit sets the "launch_limit" field.
+func (u *AgentUpsertBulk) SetLaunchLimit(v int) *AgentUpsertBulk {
+	return u.Update(func(s *AgentUpsert) {
+		s.SetLaunchLimit(v)
+	})
+}
+
+// AddLaunchLimit adds v to the "launch_limit" field.
+func (u *AgentUpsertBulk) AddLaunchLimit(v int) *AgentUpsertBulk {
+	return u.Update(func(s *AgentUpsert) {
+		s.AddLaunchLimit(v)
+	})
+}
+
+// UpdateLaunchLimit sets the "launch_limit" field to the value that was provided on create.
+func (u *AgentUpsertBulk) UpdateLaunchLimit() *AgentUpsertBulk {
+	return u.Update(func(s *AgentUpsert) {
+		s.UpdateLaunchLimit()
+	})
+}
+
+// ClearLaunchLimit clears the value of the "launch_limit" field.
+func (u *AgentUpsertBulk) ClearLaunchLimit() *AgentUpsertBulk {
+	return u.Update(func(s *AgentUpsert) {
+		s.ClearLaunchLimit()
+	})
+}
+
+// SetLaunchLimitMs sets the "launch_limit_ms" field.
+func (u *AgentUpsertBulk) SetLaunchLimitMs(v int64) *AgentUpsertBulk {
+	return u.Update(func(s *AgentUpsert) {
+		s.SetLaunchLimitMs(v)
+	})
+}
+
+// AddLaunchLimitMs adds v to the "launch_limit_ms" field.
+func (u *AgentUpsertBulk) AddLaunchLimitMs(v int64) *AgentUpsertBulk {
+	return u.Update(func(s *AgentUpsert) {
+		s.AddLaunchLimitMs(v)
+	})
+}
+
+// UpdateLaunchLimitMs sets the "launch_limit_ms" field to the value that was provided on create.
+func (u *AgentUpsertBulk) UpdateLaunchLimitMs() *AgentUpsertBulk {
+	return u.Update(func(s *AgentUpsert) {
+		s.UpdateLaunchLimitMs()
 	})
 }
 

@@ -244,6 +244,54 @@ func (_u *AgentUpdate) ClearSessionMaxAgeMs() *AgentUpdate {
 	return _u
 }
 
+// SetLaunchLimit sets the "launch_limit" field.
+func (_u *AgentUpdate) SetLaunchLimit(v int) *AgentUpdate {
+	_u.mutation.ResetLaunchLimit()
+	_u.mutation.SetLaunchLimit(v)
+	return _u
+}
+
+// SetNillableLaunchLimit sets the "launch_limit" field if the given value is not nil.
+func (_u *AgentUpdate) SetNillableLaunchLimit(v *int) *AgentUpdate {
+	if v != nil {
+		_u.SetLaunchLimit(*v)
+	}
+	return _u
+}
+
+// AddLaunchLimit adds value to the "launch_limit" field.
+func (_u *AgentUpdate) AddLaunchLimit(v int) *AgentUpdate {
+	_u.mutation.AddLaunchLimit(v)
+	return _u
+}
+
+// ClearLaunchLimit clears the value of the "launch_limit" field.
+func (_u *AgentUpdate) ClearLaunchLimit() *AgentUpdate {
+	_u.mutation.ClearLaunchLimit()
+	return _u
+}
+
+// SetLaunchLimitMs sets the "launch_limit_ms" field.
+func (_u *AgentUpdate) SetLaunchLimitMs(v int64) *AgentUpdate {
+	_u.mutation.ResetLaunchLimitMs()
+	_u.mutation.SetLaunchLimitMs(v)
+	return _u
+}
+
+// SetNillableLaunchLimitMs sets the "launch_limit_ms" field if the given value is not nil.
+func (_u *AgentUpdate) SetNillableLaunchLimitMs(v *int64) *AgentUpdate {
+	if v != nil {
+		_u.SetLaunchLimitMs(*v)
+	}
+	return _u
+}
+
+// AddLaunchLimitMs adds value to the "launch_limit_ms" field.
+func (_u *AgentUpdate) AddLaunchLimitMs(v int64) *AgentUpdate {
+	_u.mutation.AddLaunchLimitMs(v)
+	return _u
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (_u *AgentUpdate) SetDeletedAt(v time.Time) *AgentUpdate {
 	_u.mutation.SetDeletedAt(v)
@@ -557,6 +605,21 @@ func (_u *AgentUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.SessionMaxAgeMsCleared() {
 		_spec.ClearField(agent.FieldSessionMaxAgeMs, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.LaunchLimit(); ok {
+		_spec.SetField(agent.FieldLaunchLimit, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedLaunchLimit(); ok {
+		_spec.AddField(agent.FieldLaunchLimit, field.TypeInt, value)
+	}
+	if _u.mutation.LaunchLimitCleared() {
+		_spec.ClearField(agent.FieldLaunchLimit, field.TypeInt)
+	}
+	if value, ok := _u.mutation.LaunchLimitMs(); ok {
+		_spec.SetField(agent.FieldLaunchLimitMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLaunchLimitMs(); ok {
+		_spec.AddField(agent.FieldLaunchLimitMs, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.DeletedAt(); ok {
 		_spec.SetField(agent.FieldDeletedAt, field.TypeTime, value)
@@ -1006,6 +1069,54 @@ func (_u *AgentUpdateOne) ClearSessionMaxAgeMs() *AgentUpdateOne {
 	return _u
 }
 
+// SetLaunchLimit sets the "launch_limit" field.
+func (_u *AgentUpdateOne) SetLaunchLimit(v int) *AgentUpdateOne {
+	_u.mutation.ResetLaunchLimit()
+	_u.mutation.SetLaunchLimit(v)
+	return _u
+}
+
+// SetNillableLaunchLimit sets the "launch_limit" field if the given value is not nil.
+func (_u *AgentUpdateOne) SetNillableLaunchLimit(v *int) *AgentUpdateOne {
+	if v != nil {
+		_u.SetLaunchLimit(*v)
+	}
+	return _u
+}
+
+// AddLaunchLimit adds value to the "launch_limit" field.
+func (_u *AgentUpdateOne) AddLaunchLimit(v int) *AgentUpdateOne {
+	_u.mutation.AddLaunchLimit(v)
+	return _u
+}
+
+// ClearLaunchLimit clears the value of the "launch_limit" field.
+func (_u *AgentUpdateOne) ClearLaunchLimit() *AgentUpdateOne {
+	_u.mutation.ClearLaunchLimit()
+	return _u
+}
+
+// SetLaunchLimitMs sets the "launch_limit_ms" field.
+func (_u *AgentUpdateOne) SetLaunchLimitMs(v int64) *AgentUpdateOne {
+	_u.mutation.ResetLaunchLimitMs()
+	_u.mutation.SetLaunchLimitMs(v)
+	return _u
+}
+
+// SetNillableLaunchLimitMs sets the "launch_limit_ms" field if the given value is not nil.
+func (_u *AgentUpdateOne) SetNillableLaunchLimitMs(v *int64) *AgentUpdateOne {
+	if v != nil {
+		_u.SetLaunchLimitMs(*v)
+	}
+	return _u
+}
+
+// AddLaunchLimitMs adds value to the "launch_limit_ms" field.
+func (_u *AgentUpdateOne) AddLaunchLimitMs(v int64) *AgentUpdateOne {
+	_u.mutation.AddLaunchLimitMs(v)
+	return _u
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (_u *AgentUpdateOne) SetDeletedAt(v time.Time) *AgentUpdateOne {
 	_u.mutation.SetDeletedAt(v)
@@ -1349,6 +1460,21 @@ func (_u *AgentUpdateOne) sqlSave(ctx context.Context) (_node *Agent, err error)
 	}
 	if _u.mutation.SessionMaxAgeMsCleared() {
 		_spec.ClearField(agent.FieldSessionMaxAgeMs, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.LaunchLimit(); ok {
+		_spec.SetField(agent.FieldLaunchLimit, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedLaunchLimit(); ok {
+		_spec.AddField(agent.FieldLaunchLimit, field.TypeInt, value)
+	}
+	if _u.mutation.LaunchLimitCleared() {
+		_spec.ClearField(agent.FieldLaunchLimit, field.TypeInt)
+	}
+	if value, ok := _u.mutation.LaunchLimitMs(); ok {
+		_spec.SetField(agent.FieldLaunchLimitMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLaunchLimitMs(); ok {
+		_spec.AddField(agent.FieldLaunchLimitMs, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.DeletedAt(); ok {
 		_spec.SetField(agent.FieldDeletedAt, field.TypeTime, value)

@@ -47,7 +47,11 @@ type AgentLane struct {
 	// ResendAfter holds the value of the "resend_after" field.
 	ResendAfter string `json:"resend_after,omitempty"`
 	// Clearing holds the value of the "clearing" field.
-	Clearing     bool `json:"clearing,omitempty"`
+	Clearing bool `json:"clearing,omitempty"`
+	// LaunchesSince holds the value of the "launches_since" field.
+	LaunchesSince *time.Time `json:"launches_since,omitempty"`
+	// Launches holds the value of the "launches" field.
+	Launches     int `json:"launches,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -58,11 +62,11 @@ func (*AgentLane) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case agentlane.FieldClearing:
 			values[i] = new(sql.NullBool)
-		case agentlane.FieldMaxSessions, agentlane.FieldCooldownMs, agentlane.FieldRunning:
+		case agentlane.FieldMaxSessions, agentlane.FieldCooldownMs, agentlane.FieldRunning, agentlane.FieldLaunches:
 			values[i] = new(sql.NullInt64)
 		case agentlane.FieldID, agentlane.FieldWorkspaceID, agentlane.FieldStatus, agentlane.FieldPauseReason, agentlane.FieldHeadID, agentlane.FieldResendAfter:
 			values[i] = new(sql.NullString)
-		case agentlane.FieldPausedAt, agentlane.FieldEligibleAt, agentlane.FieldLastFinishedAt, agentlane.FieldReleasedAt, agentlane.FieldHeadAt, agentlane.FieldResendFrom:
+		case agentlane.FieldPausedAt, agentlane.FieldEligibleAt, agentlane.FieldLastFinishedAt, agentlane.FieldReleasedAt, agentlane.FieldHeadAt, agentlane.FieldResendFrom, agentlane.FieldLaunchesSince:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -182,6 +186,19 @@ func (_m *AgentLane) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Clearing = value.Bool
 			}
+		case agentlane.FieldLaunchesSince:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field launches_since", values[i])
+			} else if value.Valid {
+				_m.LaunchesSince = new(time.Time)
+				*_m.LaunchesSince = value.Time
+			}
+		case agentlane.FieldLaunches:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field launches", values[i])
+			} else if value.Valid {
+				_m.Launches = int(value.Int64)
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -276,6 +293,14 @@ func (_m *AgentLane) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("clearing=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Clearing))
+	builder.WriteString(", ")
+	if v := _m.LaunchesSince; v != nil {
+		builder.WriteString("launches_since=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("launches=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Launches))
 	builder.WriteByte(')')
 	return builder.String()
 }

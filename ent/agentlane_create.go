@@ -218,6 +218,34 @@ func (_c *AgentLaneCreate) SetNillableClearing(v *bool) *AgentLaneCreate {
 	return _c
 }
 
+// SetLaunchesSince sets the "launches_since" field.
+func (_c *AgentLaneCreate) SetLaunchesSince(v time.Time) *AgentLaneCreate {
+	_c.mutation.SetLaunchesSince(v)
+	return _c
+}
+
+// SetNillableLaunchesSince sets the "launches_since" field if the given value is not nil.
+func (_c *AgentLaneCreate) SetNillableLaunchesSince(v *time.Time) *AgentLaneCreate {
+	if v != nil {
+		_c.SetLaunchesSince(*v)
+	}
+	return _c
+}
+
+// SetLaunches sets the "launches" field.
+func (_c *AgentLaneCreate) SetLaunches(v int) *AgentLaneCreate {
+	_c.mutation.SetLaunches(v)
+	return _c
+}
+
+// SetNillableLaunches sets the "launches" field if the given value is not nil.
+func (_c *AgentLaneCreate) SetNillableLaunches(v *int) *AgentLaneCreate {
+	if v != nil {
+		_c.SetLaunches(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *AgentLaneCreate) SetID(v string) *AgentLaneCreate {
 	_c.mutation.SetID(v)
@@ -283,6 +311,10 @@ func (_c *AgentLaneCreate) defaults() {
 		v := agentlane.DefaultClearing
 		_c.mutation.SetClearing(v)
 	}
+	if _, ok := _c.mutation.Launches(); !ok {
+		v := agentlane.DefaultLaunches
+		_c.mutation.SetLaunches(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -332,6 +364,9 @@ func (_c *AgentLaneCreate) check() error {
 	}
 	if _, ok := _c.mutation.Clearing(); !ok {
 		return &ValidationError{Name: "clearing", err: errors.New(`ent: missing required field "AgentLane.clearing"`)}
+	}
+	if _, ok := _c.mutation.Launches(); !ok {
+		return &ValidationError{Name: "launches", err: errors.New(`ent: missing required field "AgentLane.launches"`)}
 	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := agentlane.IDValidator(v); err != nil {
@@ -433,6 +468,14 @@ func (_c *AgentLaneCreate) createSpec() (*AgentLane, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Clearing(); ok {
 		_spec.SetField(agentlane.FieldClearing, field.TypeBool, value)
 		_node.Clearing = value
+	}
+	if value, ok := _c.mutation.LaunchesSince(); ok {
+		_spec.SetField(agentlane.FieldLaunchesSince, field.TypeTime, value)
+		_node.LaunchesSince = &value
+	}
+	if value, ok := _c.mutation.Launches(); ok {
+		_spec.SetField(agentlane.FieldLaunches, field.TypeInt, value)
+		_node.Launches = value
 	}
 	return _node, _spec
 }
@@ -723,6 +766,42 @@ func (u *AgentLaneUpsert) SetClearing(v bool) *AgentLaneUpsert {
 // UpdateClearing sets the "clearing" field to the value that was provided on create.
 func (u *AgentLaneUpsert) UpdateClearing() *AgentLaneUpsert {
 	u.SetExcluded(agentlane.FieldClearing)
+	return u
+}
+
+// SetLaunchesSince sets the "launches_since" field.
+func (u *AgentLaneUpsert) SetLaunchesSince(v time.Time) *AgentLaneUpsert {
+	u.Set(agentlane.FieldLaunchesSince, v)
+	return u
+}
+
+// UpdateLaunchesSince sets the "launches_since" field to the value that was provided on create.
+func (u *AgentLaneUpsert) UpdateLaunchesSince() *AgentLaneUpsert {
+	u.SetExcluded(agentlane.FieldLaunchesSince)
+	return u
+}
+
+// ClearLaunchesSince clears the value of the "launches_since" field.
+func (u *AgentLaneUpsert) ClearLaunchesSince() *AgentLaneUpsert {
+	u.SetNull(agentlane.FieldLaunchesSince)
+	return u
+}
+
+// SetLaunches sets the "launches" field.
+func (u *AgentLaneUpsert) SetLaunches(v int) *AgentLaneUpsert {
+	u.Set(agentlane.FieldLaunches, v)
+	return u
+}
+
+// UpdateLaunches sets the "launches" field to the value that was provided on create.
+func (u *AgentLaneUpsert) UpdateLaunches() *AgentLaneUpsert {
+	u.SetExcluded(agentlane.FieldLaunches)
+	return u
+}
+
+// AddLaunches adds v to the "launches" field.
+func (u *AgentLaneUpsert) AddLaunches(v int) *AgentLaneUpsert {
+	u.Add(agentlane.FieldLaunches, v)
 	return u
 }
 
@@ -1051,6 +1130,48 @@ func (u *AgentLaneUpsertOne) SetClearing(v bool) *AgentLaneUpsertOne {
 func (u *AgentLaneUpsertOne) UpdateClearing() *AgentLaneUpsertOne {
 	return u.Update(func(s *AgentLaneUpsert) {
 		s.UpdateClearing()
+	})
+}
+
+// SetLaunchesSince sets the "launches_since" field.
+func (u *AgentLaneUpsertOne) SetLaunchesSince(v time.Time) *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.SetLaunchesSince(v)
+	})
+}
+
+// UpdateLaunchesSince sets the "launches_since" field to the value that was provided on create.
+func (u *AgentLaneUpsertOne) UpdateLaunchesSince() *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.UpdateLaunchesSince()
+	})
+}
+
+// ClearLaunchesSince clears the value of the "launches_since" field.
+func (u *AgentLaneUpsertOne) ClearLaunchesSince() *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.ClearLaunchesSince()
+	})
+}
+
+// SetLaunches sets the "launches" field.
+func (u *AgentLaneUpsertOne) SetLaunches(v int) *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.SetLaunches(v)
+	})
+}
+
+// AddLaunches adds v to the "launches" field.
+func (u *AgentLaneUpsertOne) AddLaunches(v int) *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.AddLaunches(v)
+	})
+}
+
+// UpdateLaunches sets the "launches" field to the value that was provided on create.
+func (u *AgentLaneUpsertOne) UpdateLaunches() *AgentLaneUpsertOne {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.UpdateLaunches()
 	})
 }
 
@@ -1546,6 +1667,48 @@ func (u *AgentLaneUpsertBulk) SetClearing(v bool) *AgentLaneUpsertBulk {
 func (u *AgentLaneUpsertBulk) UpdateClearing() *AgentLaneUpsertBulk {
 	return u.Update(func(s *AgentLaneUpsert) {
 		s.UpdateClearing()
+	})
+}
+
+// SetLaunchesSince sets the "launches_since" field.
+func (u *AgentLaneUpsertBulk) SetLaunchesSince(v time.Time) *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.SetLaunchesSince(v)
+	})
+}
+
+// UpdateLaunchesSince sets the "launches_since" field to the value that was provided on create.
+func (u *AgentLaneUpsertBulk) UpdateLaunchesSince() *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.UpdateLaunchesSince()
+	})
+}
+
+// ClearLaunchesSince clears the value of the "launches_since" field.
+func (u *AgentLaneUpsertBulk) ClearLaunchesSince() *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.ClearLaunchesSince()
+	})
+}
+
+// SetLaunches sets the "launches" field.
+func (u *AgentLaneUpsertBulk) SetLaunches(v int) *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.SetLaunches(v)
+	})
+}
+
+// AddLaunches adds v to the "launches" field.
+func (u *AgentLaneUpsertBulk) AddLaunches(v int) *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.AddLaunches(v)
+	})
+}
+
+// UpdateLaunches sets the "launches" field to the value that was provided on create.
+func (u *AgentLaneUpsertBulk) UpdateLaunches() *AgentLaneUpsertBulk {
+	return u.Update(func(s *AgentLaneUpsert) {
+		s.UpdateLaunches()
 	})
 }
 

@@ -303,6 +303,47 @@ func (_u *AgentLaneUpdate) SetNillableClearing(v *bool) *AgentLaneUpdate {
 	return _u
 }
 
+// SetLaunchesSince sets the "launches_since" field.
+func (_u *AgentLaneUpdate) SetLaunchesSince(v time.Time) *AgentLaneUpdate {
+	_u.mutation.SetLaunchesSince(v)
+	return _u
+}
+
+// SetNillableLaunchesSince sets the "launches_since" field if the given value is not nil.
+func (_u *AgentLaneUpdate) SetNillableLaunchesSince(v *time.Time) *AgentLaneUpdate {
+	if v != nil {
+		_u.SetLaunchesSince(*v)
+	}
+	return _u
+}
+
+// ClearLaunchesSince clears the value of the "launches_since" field.
+func (_u *AgentLaneUpdate) ClearLaunchesSince() *AgentLaneUpdate {
+	_u.mutation.ClearLaunchesSince()
+	return _u
+}
+
+// SetLaunches sets the "launches" field.
+func (_u *AgentLaneUpdate) SetLaunches(v int) *AgentLaneUpdate {
+	_u.mutation.ResetLaunches()
+	_u.mutation.SetLaunches(v)
+	return _u
+}
+
+// SetNillableLaunches sets the "launches" field if the given value is not nil.
+func (_u *AgentLaneUpdate) SetNillableLaunches(v *int) *AgentLaneUpdate {
+	if v != nil {
+		_u.SetLaunches(*v)
+	}
+	return _u
+}
+
+// AddLaunches adds value to the "launches" field.
+func (_u *AgentLaneUpdate) AddLaunches(v int) *AgentLaneUpdate {
+	_u.mutation.AddLaunches(v)
+	return _u
+}
+
 // Mutation returns the AgentLaneMutation object of the builder.
 func (_u *AgentLaneUpdate) Mutation() *AgentLaneMutation {
 	return _u.mutation
@@ -457,6 +498,18 @@ func (_u *AgentLaneUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Clearing(); ok {
 		_spec.SetField(agentlane.FieldClearing, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.LaunchesSince(); ok {
+		_spec.SetField(agentlane.FieldLaunchesSince, field.TypeTime, value)
+	}
+	if _u.mutation.LaunchesSinceCleared() {
+		_spec.ClearField(agentlane.FieldLaunchesSince, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Launches(); ok {
+		_spec.SetField(agentlane.FieldLaunches, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedLaunches(); ok {
+		_spec.AddField(agentlane.FieldLaunches, field.TypeInt, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -753,6 +806,47 @@ func (_u *AgentLaneUpdateOne) SetNillableClearing(v *bool) *AgentLaneUpdateOne {
 	return _u
 }
 
+// SetLaunchesSince sets the "launches_since" field.
+func (_u *AgentLaneUpdateOne) SetLaunchesSince(v time.Time) *AgentLaneUpdateOne {
+	_u.mutation.SetLaunchesSince(v)
+	return _u
+}
+
+// SetNillableLaunchesSince sets the "launches_since" field if the given value is not nil.
+func (_u *AgentLaneUpdateOne) SetNillableLaunchesSince(v *time.Time) *AgentLaneUpdateOne {
+	if v != nil {
+		_u.SetLaunchesSince(*v)
+	}
+	return _u
+}
+
+// ClearLaunchesSince clears the value of the "launches_since" field.
+func (_u *AgentLaneUpdateOne) ClearLaunchesSince() *AgentLaneUpdateOne {
+	_u.mutation.ClearLaunchesSince()
+	return _u
+}
+
+// SetLaunches sets the "launches" field.
+func (_u *AgentLaneUpdateOne) SetLaunches(v int) *AgentLaneUpdateOne {
+	_u.mutation.ResetLaunches()
+	_u.mutation.SetLaunches(v)
+	return _u
+}
+
+// SetNillableLaunches sets the "launches" field if the given value is not nil.
+func (_u *AgentLaneUpdateOne) SetNillableLaunches(v *int) *AgentLaneUpdateOne {
+	if v != nil {
+		_u.SetLaunches(*v)
+	}
+	return _u
+}
+
+// AddLaunches adds value to the "launches" field.
+func (_u *AgentLaneUpdateOne) AddLaunches(v int) *AgentLaneUpdateOne {
+	_u.mutation.AddLaunches(v)
+	return _u
+}
+
 // Mutation returns the AgentLaneMutation object of the builder.
 func (_u *AgentLaneUpdateOne) Mutation() *AgentLaneMutation {
 	return _u.mutation
@@ -937,6 +1031,18 @@ func (_u *AgentLaneUpdateOne) sqlSave(ctx context.Context) (_node *AgentLane, er
 	}
 	if value, ok := _u.mutation.Clearing(); ok {
 		_spec.SetField(agentlane.FieldClearing, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.LaunchesSince(); ok {
+		_spec.SetField(agentlane.FieldLaunchesSince, field.TypeTime, value)
+	}
+	if _u.mutation.LaunchesSinceCleared() {
+		_spec.ClearField(agentlane.FieldLaunchesSince, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Launches(); ok {
+		_spec.SetField(agentlane.FieldLaunches, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedLaunches(); ok {
+		_spec.AddField(agentlane.FieldLaunches, field.TypeInt, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &AgentLane{config: _u.config}

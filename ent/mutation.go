@@ -1284,6 +1284,10 @@ type AgentMutation struct {
 	addsession_max_runs        *int
 	session_max_age_ms         *int64
 	addsession_max_age_ms      *int64
+	launch_limit               *int
+	addlaunch_limit            *int
+	launch_limit_ms            *int64
+	addlaunch_limit_ms         *int64
 	deleted_at                 *time.Time
 	clearedFields              map[string]struct{}
 	workspace                  *xid.ID
@@ -2069,6 +2073,132 @@ func (m *AgentMutation) ResetSessionMaxAgeMs() {
 	delete(m.clearedFields, agent.FieldSessionMaxAgeMs)
 }
 
+// SetLaunchLimit sets the "launch_limit" field.
+func (m *AgentMutation) SetLaunchLimit(i int) {
+	m.launch_limit = &i
+	m.addlaunch_limit = nil
+}
+
+// LaunchLimit returns the value of the "launch_limit" field in the mutation.
+func (m *AgentMutation) LaunchLimit() (r int, exists bool) {
+	v := m.launch_limit
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLaunchLimit returns the old "launch_limit" field's value of the Agent entity.
+// If the Agent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgentMutation) OldLaunchLimit(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLaunchLimit is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLaunchLimit requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLaunchLimit: %w", err)
+	}
+	return oldValue.LaunchLimit, nil
+}
+
+// AddLaunchLimit adds i to the "launch_limit" field.
+func (m *AgentMutation) AddLaunchLimit(i int) {
+	if m.addlaunch_limit != nil {
+		*m.addlaunch_limit += i
+	} else {
+		m.addlaunch_limit = &i
+	}
+}
+
+// AddedLaunchLimit returns the value that was added to the "launch_limit" field in this mutation.
+func (m *AgentMutation) AddedLaunchLimit() (r int, exists bool) {
+	v := m.addlaunch_limit
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearLaunchLimit clears the value of the "launch_limit" field.
+func (m *AgentMutation) ClearLaunchLimit() {
+	m.launch_limit = nil
+	m.addlaunch_limit = nil
+	m.clearedFields[agent.FieldLaunchLimit] = struct{}{}
+}
+
+// LaunchLimitCleared returns if the "launch_limit" field was cleared in this mutation.
+func (m *AgentMutation) LaunchLimitCleared() bool {
+	_, ok := m.clearedFields[agent.FieldLaunchLimit]
+	return ok
+}
+
+// ResetLaunchLimit resets all changes to the "launch_limit" field.
+func (m *AgentMutation) ResetLaunchLimit() {
+	m.launch_limit = nil
+	m.addlaunch_limit = nil
+	delete(m.clearedFields, agent.FieldLaunchLimit)
+}
+
+// SetLaunchLimitMs sets the "launch_limit_ms" field.
+func (m *AgentMutation) SetLaunchLimitMs(i int64) {
+	m.launch_limit_ms = &i
+	m.addlaunch_limit_ms = nil
+}
+
+// LaunchLimitMs returns the value of the "launch_limit_ms" field in the mutation.
+func (m *AgentMutation) LaunchLimitMs() (r int64, exists bool) {
+	v := m.launch_limit_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLaunchLimitMs returns the old "launch_limit_ms" field's value of the Agent entity.
+// If the Agent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgentMutation) OldLaunchLimitMs(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLaunchLimitMs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLaunchLimitMs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLaunchLimitMs: %w", err)
+	}
+	return oldValue.LaunchLimitMs, nil
+}
+
+// AddLaunchLimitMs adds i to the "launch_limit_ms" field.
+func (m *AgentMutation) AddLaunchLimitMs(i int64) {
+	if m.addlaunch_limit_ms != nil {
+		*m.addlaunch_limit_ms += i
+	} else {
+		m.addlaunch_limit_ms = &i
+	}
+}
+
+// AddedLaunchLimitMs returns the value that was added to the "launch_limit_ms" field in this mutation.
+func (m *AgentMutation) AddedLaunchLimitMs() (r int64, exists bool) {
+	v := m.addlaunch_limit_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLaunchLimitMs resets all changes to the "launch_limit_ms" field.
+func (m *AgentMutation) ResetLaunchLimitMs() {
+	m.launch_limit_ms = nil
+	m.addlaunch_limit_ms = nil
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (m *AgentMutation) SetDeletedAt(t time.Time) {
 	m.deleted_at = &t
@@ -2422,7 +2552,7 @@ func (m *AgentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AgentMutation) Fields() []string {
-	fields := make([]string, 0, 15)
+	fields := make([]string, 0, 17)
 	if m.created_at != nil {
 		fields = append(fields, agent.FieldCreatedAt)
 	}
@@ -2465,6 +2595,12 @@ func (m *AgentMutation) Fields() []string {
 	if m.session_max_age_ms != nil {
 		fields = append(fields, agent.FieldSessionMaxAgeMs)
 	}
+	if m.launch_limit != nil {
+		fields = append(fields, agent.FieldLaunchLimit)
+	}
+	if m.launch_limit_ms != nil {
+		fields = append(fields, agent.FieldLaunchLimitMs)
+	}
 	if m.deleted_at != nil {
 		fields = append(fields, agent.FieldDeletedAt)
 	}
@@ -2504,6 +2640,10 @@ func (m *AgentMutation) Field(name string) (ent.Value, bool) {
 		return m.SessionMaxRuns()
 	case agent.FieldSessionMaxAgeMs:
 		return m.SessionMaxAgeMs()
+	case agent.FieldLaunchLimit:
+		return m.LaunchLimit()
+	case agent.FieldLaunchLimitMs:
+		return m.LaunchLimitMs()
 	case agent.FieldDeletedAt:
 		return m.DeletedAt()
 	}
@@ -2543,6 +2683,10 @@ func (m *AgentMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldSessionMaxRuns(ctx)
 	case agent.FieldSessionMaxAgeMs:
 		return m.OldSessionMaxAgeMs(ctx)
+	case agent.FieldLaunchLimit:
+		return m.OldLaunchLimit(ctx)
+	case agent.FieldLaunchLimitMs:
+		return m.OldLaunchLimitMs(ctx)
 	case agent.FieldDeletedAt:
 		return m.OldDeletedAt(ctx)
 	}
@@ -2652,6 +2796,20 @@ func (m *AgentMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetSessionMaxAgeMs(v)
 		return nil
+	case agent.FieldLaunchLimit:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLaunchLimit(v)
+		return nil
+	case agent.FieldLaunchLimitMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLaunchLimitMs(v)
+		return nil
 	case agent.FieldDeletedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -2682,6 +2840,12 @@ func (m *AgentMutation) AddedFields() []string {
 	if m.addsession_max_age_ms != nil {
 		fields = append(fields, agent.FieldSessionMaxAgeMs)
 	}
+	if m.addlaunch_limit != nil {
+		fields = append(fields, agent.FieldLaunchLimit)
+	}
+	if m.addlaunch_limit_ms != nil {
+		fields = append(fields, agent.FieldLaunchLimitMs)
+	}
 	return fields
 }
 
@@ -2700,6 +2864,10 @@ func (m *AgentMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedSessionMaxRuns()
 	case agent.FieldSessionMaxAgeMs:
 		return m.AddedSessionMaxAgeMs()
+	case agent.FieldLaunchLimit:
+		return m.AddedLaunchLimit()
+	case agent.FieldLaunchLimitMs:
+		return m.AddedLaunchLimitMs()
 	}
 	return nil, false
 }
@@ -2744,6 +2912,20 @@ func (m *AgentMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddSessionMaxAgeMs(v)
 		return nil
+	case agent.FieldLaunchLimit:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLaunchLimit(v)
+		return nil
+	case agent.FieldLaunchLimitMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLaunchLimitMs(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Agent numeric field %s", name)
 }
@@ -2763,6 +2945,9 @@ func (m *AgentMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(agent.FieldSessionMaxAgeMs) {
 		fields = append(fields, agent.FieldSessionMaxAgeMs)
+	}
+	if m.FieldCleared(agent.FieldLaunchLimit) {
+		fields = append(fields, agent.FieldLaunchLimit)
 	}
 	if m.FieldCleared(agent.FieldDeletedAt) {
 		fields = append(fields, agent.FieldDeletedAt)
@@ -2792,6 +2977,9 @@ func (m *AgentMutation) ClearField(name string) error {
 		return nil
 	case agent.FieldSessionMaxAgeMs:
 		m.ClearSessionMaxAgeMs()
+		return nil
+	case agent.FieldLaunchLimit:
+		m.ClearLaunchLimit()
 		return nil
 	case agent.FieldDeletedAt:
 		m.ClearDeletedAt()
@@ -2845,6 +3033,12 @@ func (m *AgentMutation) ResetField(name string) error {
 		return nil
 	case agent.FieldSessionMaxAgeMs:
 		m.ResetSessionMaxAgeMs()
+		return nil
+	case agent.FieldLaunchLimit:
+		m.ResetLaunchLimit()
+		return nil
+	case agent.FieldLaunchLimitMs:
+		m.ResetLaunchLimitMs()
 		return nil
 	case agent.FieldDeletedAt:
 		m.ResetDeletedAt()
@@ -3075,6 +3269,9 @@ type AgentLaneMutation struct {
 	resend_from      *time.Time
 	resend_after     *string
 	clearing         *bool
+	launches_since   *time.Time
+	launches         *int
+	addlaunches      *int
 	clearedFields    map[string]struct{}
 	done             bool
 	oldValue         func(context.Context) (*AgentLane, error)
@@ -3876,6 +4073,111 @@ func (m *AgentLaneMutation) ResetClearing() {
 	m.clearing = nil
 }
 
+// SetLaunchesSince sets the "launches_since" field.
+func (m *AgentLaneMutation) SetLaunchesSince(t time.Time) {
+	m.launches_since = &t
+}
+
+// LaunchesSince returns the value of the "launches_since" field in the mutation.
+func (m *AgentLaneMutation) LaunchesSince() (r time.Time, exists bool) {
+	v := m.launches_since
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLaunchesSince returns the old "launches_since" field's value of the AgentLane entity.
+// If the AgentLane object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgentLaneMutation) OldLaunchesSince(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLaunchesSince is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLaunchesSince requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLaunchesSince: %w", err)
+	}
+	return oldValue.LaunchesSince, nil
+}
+
+// ClearLaunchesSince clears the value of the "launches_since" field.
+func (m *AgentLaneMutation) ClearLaunchesSince() {
+	m.launches_since = nil
+	m.clearedFields[agentlane.FieldLaunchesSince] = struct{}{}
+}
+
+// LaunchesSinceCleared returns if the "launches_since" field was cleared in this mutation.
+func (m *AgentLaneMutation) LaunchesSinceCleared() bool {
+	_, ok := m.clearedFields[agentlane.FieldLaunchesSince]
+	return ok
+}
+
+// ResetLaunchesSince resets all changes to the "launches_since" field.
+func (m *AgentLaneMutation) ResetLaunchesSince() {
+	m.launches_since = nil
+	delete(m.clearedFields, agentlane.FieldLaunchesSince)
+}
+
+// SetLaunches sets the "launches" field.
+func (m *AgentLaneMutation) SetLaunches(i int) {
+	m.launches = &i
+	m.addlaunches = nil
+}
+
+// Launches returns the value of the "launches" field in the mutation.
+func (m *AgentLaneMutation) Launches() (r int, exists bool) {
+	v := m.launches
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLaunches returns the old "launches" field's value of the AgentLane entity.
+// If the AgentLane object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AgentLaneMutation) OldLaunches(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLaunches is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLaunches requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLaunches: %w", err)
+	}
+	return oldValue.Launches, nil
+}
+
+// AddLaunches adds i to the "launches" field.
+func (m *AgentLaneMutation) AddLaunches(i int) {
+	if m.addlaunches != nil {
+		*m.addlaunches += i
+	} else {
+		m.addlaunches = &i
+	}
+}
+
+// AddedLaunches returns the value that was added to the "launches" field in this mutation.
+func (m *AgentLaneMutation) AddedLaunches() (r int, exists bool) {
+	v := m.addlaunches
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLaunches resets all changes to the "launches" field.
+func (m *AgentLaneMutation) ResetLaunches() {
+	m.launches = nil
+	m.addlaunches = nil
+}
+
 // Where appends a list predicates to the AgentLaneMutation builder.
 func (m *AgentLaneMutation) Where(ps ...predicate.AgentLane) {
 	m.predicates = append(m.predicates, ps...)
@@ -3910,7 +4212,7 @@ func (m *AgentLaneMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AgentLaneMutation) Fields() []string {
-	fields := make([]string, 0, 15)
+	fields := make([]string, 0, 17)
 	if m.workspace_id != nil {
 		fields = append(fields, agentlane.FieldWorkspaceID)
 	}
@@ -3956,6 +4258,12 @@ func (m *AgentLaneMutation) Fields() []string {
 	if m.clearing != nil {
 		fields = append(fields, agentlane.FieldClearing)
 	}
+	if m.launches_since != nil {
+		fields = append(fields, agentlane.FieldLaunchesSince)
+	}
+	if m.launches != nil {
+		fields = append(fields, agentlane.FieldLaunches)
+	}
 	return fields
 }
 
@@ -3994,6 +4302,10 @@ func (m *AgentLaneMutation) Field(name string) (ent.Value, bool) {
 		return m.ResendAfter()
 	case agentlane.FieldClearing:
 		return m.Clearing()
+	case agentlane.FieldLaunchesSince:
+		return m.LaunchesSince()
+	case agentlane.FieldLaunches:
+		return m.Launches()
 	}
 	return nil, false
 }
@@ -4033,6 +4345,10 @@ func (m *AgentLaneMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldResendAfter(ctx)
 	case agentlane.FieldClearing:
 		return m.OldClearing(ctx)
+	case agentlane.FieldLaunchesSince:
+		return m.OldLaunchesSince(ctx)
+	case agentlane.FieldLaunches:
+		return m.OldLaunches(ctx)
 	}
 	return nil, fmt.Errorf("unknown AgentLane field %s", name)
 }
@@ -4147,6 +4463,20 @@ func (m *AgentLaneMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetClearing(v)
 		return nil
+	case agentlane.FieldLaunchesSince:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLaunchesSince(v)
+		return nil
+	case agentlane.FieldLaunches:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLaunches(v)
+		return nil
 	}
 	return fmt.Errorf("unknown AgentLane field %s", name)
 }
@@ -4164,6 +4494,9 @@ func (m *AgentLaneMutation) AddedFields() []string {
 	if m.addrunning != nil {
 		fields = append(fields, agentlane.FieldRunning)
 	}
+	if m.addlaunches != nil {
+		fields = append(fields, agentlane.FieldLaunches)
+	}
 	return fields
 }
 
@@ -4178,6 +4511,8 @@ func (m *AgentLaneMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedCooldownMs()
 	case agentlane.FieldRunning:
 		return m.AddedRunning()
+	case agentlane.FieldLaunches:
+		return m.AddedLaunches()
 	}
 	return nil, false
 }
@@ -4208,6 +4543,13 @@ func (m *AgentLaneMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddRunning(v)
 		return nil
+	case agentlane.FieldLaunches:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLaunches(v)
+		return nil
 	}
 	return fmt.Errorf("unknown AgentLane numeric field %s", name)
 }
@@ -4236,6 +4578,9 @@ func (m *AgentLaneMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(agentlane.FieldResendFrom) {
 		fields = append(fields, agentlane.FieldResendFrom)
+	}
+	if m.FieldCleared(agentlane.FieldLaunchesSince) {
+		fields = append(fields, agentlane.FieldLaunchesSince)
 	}
 	return fields
 }
@@ -4271,6 +4616,9 @@ func (m *AgentLaneMutation) ClearField(name string) error {
 		return nil
 	case agentlane.FieldResendFrom:
 		m.ClearResendFrom()
+		return nil
+	case agentlane.FieldLaunchesSince:
+		m.ClearLaunchesSince()
 		return nil
 	}
 	return fmt.Errorf("unknown AgentLane nullable field %s", name)
@@ -4324,6 +4672,12 @@ func (m *AgentLaneMutation) ResetField(name string) error {
 		return nil
 	case agentlane.FieldClearing:
 		m.ResetClearing()
+		return nil
+	case agentlane.FieldLaunchesSince:
+		m.ResetLaunchesSince()
+		return nil
+	case agentlane.FieldLaunches:
+		m.ResetLaunches()
 		return nil
 	}
 	return fmt.Errorf("unknown AgentLane field %s", name)
@@ -22864,6 +23218,7 @@ type RunMutation struct {
 	addguard_errors        *int
 	hops                   *int
 	addhops                *int
+	unattended             *bool
 	event_seq              *int64
 	addevent_seq           *int64
 	session_id             *string
@@ -23987,6 +24342,42 @@ func (m *RunMutation) AddedHops() (r int, exists bool) {
 func (m *RunMutation) ResetHops() {
 	m.hops = nil
 	m.addhops = nil
+}
+
+// SetUnattended sets the "unattended" field.
+func (m *RunMutation) SetUnattended(b bool) {
+	m.unattended = &b
+}
+
+// Unattended returns the value of the "unattended" field in the mutation.
+func (m *RunMutation) Unattended() (r bool, exists bool) {
+	v := m.unattended
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUnattended returns the old "unattended" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldUnattended(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUnattended is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUnattended requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUnattended: %w", err)
+	}
+	return oldValue.Unattended, nil
+}
+
+// ResetUnattended resets all changes to the "unattended" field.
+func (m *RunMutation) ResetUnattended() {
+	m.unattended = nil
 }
 
 // SetEventSeq sets the "event_seq" field.
@@ -25309,7 +25700,7 @@ func (m *RunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RunMutation) Fields() []string {
-	fields := make([]string, 0, 42)
+	fields := make([]string, 0, 43)
 	if m.created_at != nil {
 		fields = append(fields, run.FieldCreatedAt)
 	}
@@ -25372,6 +25763,9 @@ func (m *RunMutation) Fields() []string {
 	}
 	if m.hops != nil {
 		fields = append(fields, run.FieldHops)
+	}
+	if m.unattended != nil {
+		fields = append(fields, run.FieldUnattended)
 	}
 	if m.event_seq != nil {
 		fields = append(fields, run.FieldEventSeq)
@@ -25486,6 +25880,8 @@ func (m *RunMutation) Field(name string) (ent.Value, bool) {
 		return m.GuardErrors()
 	case run.FieldHops:
 		return m.Hops()
+	case run.FieldUnattended:
+		return m.Unattended()
 	case run.FieldEventSeq:
 		return m.EventSeq()
 	case run.FieldSessionID:
@@ -25579,6 +25975,8 @@ func (m *RunMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldGuardErrors(ctx)
 	case run.FieldHops:
 		return m.OldHops(ctx)
+	case run.FieldUnattended:
+		return m.OldUnattended(ctx)
 	case run.FieldEventSeq:
 		return m.OldEventSeq(ctx)
 	case run.FieldSessionID:
@@ -25776,6 +26174,13 @@ func (m *RunMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetHops(v)
+		return nil
+	case run.FieldUnattended:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUnattended(v)
 		return nil
 	case run.FieldEventSeq:
 		v, ok := value.(int64)
@@ -26299,6 +26704,9 @@ func (m *RunMutation) ResetField(name string) error {
 		return nil
 	case run.FieldHops:
 		m.ResetHops()
+		return nil
+	case run.FieldUnattended:
+		m.ResetUnattended()
 		return nil
 	case run.FieldEventSeq:
 		m.ResetEventSeq()
@@ -35577,6 +35985,7 @@ type WakeupRequestMutation struct {
 	idempotency_key    *string
 	hops               *int
 	addhops            *int
+	unattended         *bool
 	retry_count        *int
 	addretry_count     *int
 	scheduled_retry_at *time.Time
@@ -36609,6 +37018,42 @@ func (m *WakeupRequestMutation) ResetHops() {
 	m.addhops = nil
 }
 
+// SetUnattended sets the "unattended" field.
+func (m *WakeupRequestMutation) SetUnattended(b bool) {
+	m.unattended = &b
+}
+
+// Unattended returns the value of the "unattended" field in the mutation.
+func (m *WakeupRequestMutation) Unattended() (r bool, exists bool) {
+	v := m.unattended
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUnattended returns the old "unattended" field's value of the WakeupRequest entity.
+// If the WakeupRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WakeupRequestMutation) OldUnattended(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUnattended is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUnattended requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUnattended: %w", err)
+	}
+	return oldValue.Unattended, nil
+}
+
+// ResetUnattended resets all changes to the "unattended" field.
+func (m *WakeupRequestMutation) ResetUnattended() {
+	m.unattended = nil
+}
+
 // SetRetryCount sets the "retry_count" field.
 func (m *WakeupRequestMutation) SetRetryCount(i int) {
 	m.retry_count = &i
@@ -37191,7 +37636,7 @@ func (m *WakeupRequestMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WakeupRequestMutation) Fields() []string {
-	fields := make([]string, 0, 29)
+	fields := make([]string, 0, 30)
 	if m.created_at != nil {
 		fields = append(fields, wakeuprequest.FieldCreatedAt)
 	}
@@ -37254,6 +37699,9 @@ func (m *WakeupRequestMutation) Fields() []string {
 	}
 	if m.hops != nil {
 		fields = append(fields, wakeuprequest.FieldHops)
+	}
+	if m.unattended != nil {
+		fields = append(fields, wakeuprequest.FieldUnattended)
 	}
 	if m.retry_count != nil {
 		fields = append(fields, wakeuprequest.FieldRetryCount)
@@ -37329,6 +37777,8 @@ func (m *WakeupRequestMutation) Field(name string) (ent.Value, bool) {
 		return m.IdempotencyKey()
 	case wakeuprequest.FieldHops:
 		return m.Hops()
+	case wakeuprequest.FieldUnattended:
+		return m.Unattended()
 	case wakeuprequest.FieldRetryCount:
 		return m.RetryCount()
 	case wakeuprequest.FieldScheduledRetryAt:
@@ -37396,6 +37846,8 @@ func (m *WakeupRequestMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldIdempotencyKey(ctx)
 	case wakeuprequest.FieldHops:
 		return m.OldHops(ctx)
+	case wakeuprequest.FieldUnattended:
+		return m.OldUnattended(ctx)
 	case wakeuprequest.FieldRetryCount:
 		return m.OldRetryCount(ctx)
 	case wakeuprequest.FieldScheduledRetryAt:
@@ -37567,6 +38019,13 @@ func (m *WakeupRequestMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetHops(v)
+		return nil
+	case wakeuprequest.FieldUnattended:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUnattended(v)
 		return nil
 	case wakeuprequest.FieldRetryCount:
 		v, ok := value.(int)
@@ -37855,6 +38314,9 @@ func (m *WakeupRequestMutation) ResetField(name string) error {
 		return nil
 	case wakeuprequest.FieldHops:
 		m.ResetHops()
+		return nil
+	case wakeuprequest.FieldUnattended:
+		m.ResetUnattended()
 		return nil
 	case wakeuprequest.FieldRetryCount:
 		m.ResetRetryCount()
@@ -40604,6 +41066,10 @@ type WorkspaceMutation struct {
 	max_concurrent_runs        *int
 	addmax_concurrent_runs     *int
 	default_executor           **domain.ExecutorSpec
+	hold                       **domain.WorkspaceHold
+	hold_ended_at              *time.Time
+	max_hops                   *int
+	addmax_hops                *int
 	clearedFields              map[string]struct{}
 	office_workflow            *xid.ID
 	clearedoffice_workflow     bool
@@ -41232,6 +41698,160 @@ func (m *WorkspaceMutation) ResetDefaultExecutor() {
 	delete(m.clearedFields, workspace.FieldDefaultExecutor)
 }
 
+// SetHold sets the "hold" field.
+func (m *WorkspaceMutation) SetHold(dh *domain.WorkspaceHold) {
+	m.hold = &dh
+}
+
+// Hold returns the value of the "hold" field in the mutation.
+func (m *WorkspaceMutation) Hold() (r *domain.WorkspaceHold, exists bool) {
+	v := m.hold
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHold returns the old "hold" field's value of the Workspace entity.
+// If the Workspace object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkspaceMutation) OldHold(ctx context.Context) (v *domain.WorkspaceHold, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHold is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHold requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHold: %w", err)
+	}
+	return oldValue.Hold, nil
+}
+
+// ClearHold clears the value of the "hold" field.
+func (m *WorkspaceMutation) ClearHold() {
+	m.hold = nil
+	m.clearedFields[workspace.FieldHold] = struct{}{}
+}
+
+// HoldCleared returns if the "hold" field was cleared in this mutation.
+func (m *WorkspaceMutation) HoldCleared() bool {
+	_, ok := m.clearedFields[workspace.FieldHold]
+	return ok
+}
+
+// ResetHold resets all changes to the "hold" field.
+func (m *WorkspaceMutation) ResetHold() {
+	m.hold = nil
+	delete(m.clearedFields, workspace.FieldHold)
+}
+
+// SetHoldEndedAt sets the "hold_ended_at" field.
+func (m *WorkspaceMutation) SetHoldEndedAt(t time.Time) {
+	m.hold_ended_at = &t
+}
+
+// HoldEndedAt returns the value of the "hold_ended_at" field in the mutation.
+func (m *WorkspaceMutation) HoldEndedAt() (r time.Time, exists bool) {
+	v := m.hold_ended_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHoldEndedAt returns the old "hold_ended_at" field's value of the Workspace entity.
+// If the Workspace object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkspaceMutation) OldHoldEndedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHoldEndedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHoldEndedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHoldEndedAt: %w", err)
+	}
+	return oldValue.HoldEndedAt, nil
+}
+
+// ClearHoldEndedAt clears the value of the "hold_ended_at" field.
+func (m *WorkspaceMutation) ClearHoldEndedAt() {
+	m.hold_ended_at = nil
+	m.clearedFields[workspace.FieldHoldEndedAt] = struct{}{}
+}
+
+// HoldEndedAtCleared returns if the "hold_ended_at" field was cleared in this mutation.
+func (m *WorkspaceMutation) HoldEndedAtCleared() bool {
+	_, ok := m.clearedFields[workspace.FieldHoldEndedAt]
+	return ok
+}
+
+// ResetHoldEndedAt resets all changes to the "hold_ended_at" field.
+func (m *WorkspaceMutation) ResetHoldEndedAt() {
+	m.hold_ended_at = nil
+	delete(m.clearedFields, workspace.FieldHoldEndedAt)
+}
+
+// SetMaxHops sets the "max_hops" field.
+func (m *WorkspaceMutation) SetMaxHops(i int) {
+	m.max_hops = &i
+	m.addmax_hops = nil
+}
+
+// MaxHops returns the value of the "max_hops" field in the mutation.
+func (m *WorkspaceMutation) MaxHops() (r int, exists bool) {
+	v := m.max_hops
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMaxHops returns the old "max_hops" field's value of the Workspace entity.
+// If the Workspace object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkspaceMutation) OldMaxHops(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMaxHops is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMaxHops requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMaxHops: %w", err)
+	}
+	return oldValue.MaxHops, nil
+}
+
+// AddMaxHops adds i to the "max_hops" field.
+func (m *WorkspaceMutation) AddMaxHops(i int) {
+	if m.addmax_hops != nil {
+		*m.addmax_hops += i
+	} else {
+		m.addmax_hops = &i
+	}
+}
+
+// AddedMaxHops returns the value that was added to the "max_hops" field in this mutation.
+func (m *WorkspaceMutation) AddedMaxHops() (r int, exists bool) {
+	v := m.addmax_hops
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetMaxHops resets all changes to the "max_hops" field.
+func (m *WorkspaceMutation) ResetMaxHops() {
+	m.max_hops = nil
+	m.addmax_hops = nil
+}
+
 // ClearOfficeWorkflow clears the "office_workflow" edge to the Workflow entity.
 func (m *WorkspaceMutation) ClearOfficeWorkflow() {
 	m.clearedoffice_workflow = true
@@ -41293,7 +41913,7 @@ func (m *WorkspaceMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WorkspaceMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 14)
 	if m.created_at != nil {
 		fields = append(fields, workspace.FieldCreatedAt)
 	}
@@ -41327,6 +41947,15 @@ func (m *WorkspaceMutation) Fields() []string {
 	if m.default_executor != nil {
 		fields = append(fields, workspace.FieldDefaultExecutor)
 	}
+	if m.hold != nil {
+		fields = append(fields, workspace.FieldHold)
+	}
+	if m.hold_ended_at != nil {
+		fields = append(fields, workspace.FieldHoldEndedAt)
+	}
+	if m.max_hops != nil {
+		fields = append(fields, workspace.FieldMaxHops)
+	}
 	return fields
 }
 
@@ -41357,6 +41986,12 @@ func (m *WorkspaceMutation) Field(name string) (ent.Value, bool) {
 		return m.MaxConcurrentRuns()
 	case workspace.FieldDefaultExecutor:
 		return m.DefaultExecutor()
+	case workspace.FieldHold:
+		return m.Hold()
+	case workspace.FieldHoldEndedAt:
+		return m.HoldEndedAt()
+	case workspace.FieldMaxHops:
+		return m.MaxHops()
 	}
 	return nil, false
 }
@@ -41388,6 +42023,12 @@ func (m *WorkspaceMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldMaxConcurrentRuns(ctx)
 	case workspace.FieldDefaultExecutor:
 		return m.OldDefaultExecutor(ctx)
+	case workspace.FieldHold:
+		return m.OldHold(ctx)
+	case workspace.FieldHoldEndedAt:
+		return m.OldHoldEndedAt(ctx)
+	case workspace.FieldMaxHops:
+		return m.OldMaxHops(ctx)
 	}
 	return nil, fmt.Errorf("unknown Workspace field %s", name)
 }
@@ -41474,6 +42115,27 @@ func (m *WorkspaceMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetDefaultExecutor(v)
 		return nil
+	case workspace.FieldHold:
+		v, ok := value.(*domain.WorkspaceHold)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHold(v)
+		return nil
+	case workspace.FieldHoldEndedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHoldEndedAt(v)
+		return nil
+	case workspace.FieldMaxHops:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMaxHops(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Workspace field %s", name)
 }
@@ -41494,6 +42156,9 @@ func (m *WorkspaceMutation) AddedFields() []string {
 	if m.addmax_concurrent_runs != nil {
 		fields = append(fields, workspace.FieldMaxConcurrentRuns)
 	}
+	if m.addmax_hops != nil {
+		fields = append(fields, workspace.FieldMaxHops)
+	}
 	return fields
 }
 
@@ -41510,6 +42175,8 @@ func (m *WorkspaceMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedCoalescingWindowMs()
 	case workspace.FieldMaxConcurrentRuns:
 		return m.AddedMaxConcurrentRuns()
+	case workspace.FieldMaxHops:
+		return m.AddedMaxHops()
 	}
 	return nil, false
 }
@@ -41547,6 +42214,13 @@ func (m *WorkspaceMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddMaxConcurrentRuns(v)
 		return nil
+	case workspace.FieldMaxHops:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMaxHops(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Workspace numeric field %s", name)
 }
@@ -41563,6 +42237,12 @@ func (m *WorkspaceMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(workspace.FieldDefaultExecutor) {
 		fields = append(fields, workspace.FieldDefaultExecutor)
+	}
+	if m.FieldCleared(workspace.FieldHold) {
+		fields = append(fields, workspace.FieldHold)
+	}
+	if m.FieldCleared(workspace.FieldHoldEndedAt) {
+		fields = append(fields, workspace.FieldHoldEndedAt)
 	}
 	return fields
 }
@@ -41586,6 +42266,12 @@ func (m *WorkspaceMutation) ClearField(name string) error {
 		return nil
 	case workspace.FieldDefaultExecutor:
 		m.ClearDefaultExecutor()
+		return nil
+	case workspace.FieldHold:
+		m.ClearHold()
+		return nil
+	case workspace.FieldHoldEndedAt:
+		m.ClearHoldEndedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown Workspace nullable field %s", name)
@@ -41627,6 +42313,15 @@ func (m *WorkspaceMutation) ResetField(name string) error {
 		return nil
 	case workspace.FieldDefaultExecutor:
 		m.ResetDefaultExecutor()
+		return nil
+	case workspace.FieldHold:
+		m.ResetHold()
+		return nil
+	case workspace.FieldHoldEndedAt:
+		m.ResetHoldEndedAt()
+		return nil
+	case workspace.FieldMaxHops:
+		m.ResetMaxHops()
 		return nil
 	}
 	return fmt.Errorf("unknown Workspace field %s", name)
@@ -41717,6 +42412,7 @@ type WorkspaceLaneMutation struct {
 	max_running    *int
 	addmax_running *int
 	released_at    *time.Time
+	held_at        *time.Time
 	clearedFields  map[string]struct{}
 	done           bool
 	oldValue       func(context.Context) (*WorkspaceLane, error)
@@ -42002,6 +42698,55 @@ func (m *WorkspaceLaneMutation) ResetReleasedAt() {
 	delete(m.clearedFields, workspacelane.FieldReleasedAt)
 }
 
+// SetHeldAt sets the "held_at" field.
+func (m *WorkspaceLaneMutation) SetHeldAt(t time.Time) {
+	m.held_at = &t
+}
+
+// HeldAt returns the value of the "held_at" field in the mutation.
+func (m *WorkspaceLaneMutation) HeldAt() (r time.Time, exists bool) {
+	v := m.held_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHeldAt returns the old "held_at" field's value of the WorkspaceLane entity.
+// If the WorkspaceLane object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkspaceLaneMutation) OldHeldAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHeldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHeldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHeldAt: %w", err)
+	}
+	return oldValue.HeldAt, nil
+}
+
+// ClearHeldAt clears the value of the "held_at" field.
+func (m *WorkspaceLaneMutation) ClearHeldAt() {
+	m.held_at = nil
+	m.clearedFields[workspacelane.FieldHeldAt] = struct{}{}
+}
+
+// HeldAtCleared returns if the "held_at" field was cleared in this mutation.
+func (m *WorkspaceLaneMutation) HeldAtCleared() bool {
+	_, ok := m.clearedFields[workspacelane.FieldHeldAt]
+	return ok
+}
+
+// ResetHeldAt resets all changes to the "held_at" field.
+func (m *WorkspaceLaneMutation) ResetHeldAt() {
+	m.held_at = nil
+	delete(m.clearedFields, workspacelane.FieldHeldAt)
+}
+
 // Where appends a list predicates to the WorkspaceLaneMutation builder.
 func (m *WorkspaceLaneMutation) Where(ps ...predicate.WorkspaceLane) {
 	m.predicates = append(m.predicates, ps...)
@@ -42036,7 +42781,7 @@ func (m *WorkspaceLaneMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WorkspaceLaneMutation) Fields() []string {
-	fields := make([]string, 0, 3)
+	fields := make([]string, 0, 4)
 	if m.running != nil {
 		fields = append(fields, workspacelane.FieldRunning)
 	}
@@ -42045,6 +42790,9 @@ func (m *WorkspaceLaneMutation) Fields() []string {
 	}
 	if m.released_at != nil {
 		fields = append(fields, workspacelane.FieldReleasedAt)
+	}
+	if m.held_at != nil {
+		fields = append(fields, workspacelane.FieldHeldAt)
 	}
 	return fields
 }
@@ -42060,6 +42808,8 @@ func (m *WorkspaceLaneMutation) Field(name string) (ent.Value, bool) {
 		return m.MaxRunning()
 	case workspacelane.FieldReleasedAt:
 		return m.ReleasedAt()
+	case workspacelane.FieldHeldAt:
+		return m.HeldAt()
 	}
 	return nil, false
 }
@@ -42075,6 +42825,8 @@ func (m *WorkspaceLaneMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldMaxRunning(ctx)
 	case workspacelane.FieldReleasedAt:
 		return m.OldReleasedAt(ctx)
+	case workspacelane.FieldHeldAt:
+		return m.OldHeldAt(ctx)
 	}
 	return nil, fmt.Errorf("unknown WorkspaceLane field %s", name)
 }
@@ -42104,6 +42856,13 @@ func (m *WorkspaceLaneMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetReleasedAt(v)
+		return nil
+	case workspacelane.FieldHeldAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHeldAt(v)
 		return nil
 	}
 	return fmt.Errorf("unknown WorkspaceLane field %s", name)
@@ -42168,6 +42927,9 @@ func (m *WorkspaceLaneMutation) ClearedFields() []string {
 	if m.FieldCleared(workspacelane.FieldReleasedAt) {
 		fields = append(fields, workspacelane.FieldReleasedAt)
 	}
+	if m.FieldCleared(workspacelane.FieldHeldAt) {
+		fields = append(fields, workspacelane.FieldHeldAt)
+	}
 	return fields
 }
 
@@ -42188,6 +42950,9 @@ func (m *WorkspaceLaneMutation) ClearField(name string) error {
 	case workspacelane.FieldReleasedAt:
 		m.ClearReleasedAt()
 		return nil
+	case workspacelane.FieldHeldAt:
+		m.ClearHeldAt()
+		return nil
 	}
 	return fmt.Errorf("unknown WorkspaceLane nullable field %s", name)
 }
@@ -42204,6 +42969,9 @@ func (m *WorkspaceLaneMutation) ResetField(name string) error {
 		return nil
 	case workspacelane.FieldReleasedAt:
 		m.ResetReleasedAt()
+		return nil
+	case workspacelane.FieldHeldAt:
+		m.ResetHeldAt()
 		return nil
 	}
 	return fmt.Errorf("unknown WorkspaceLane field %s", name)

@@ -66,6 +66,8 @@ type Run struct {
 	GuardErrors int `json:"guard_errors,omitempty"`
 	// Hops holds the value of the "hops" field.
 	Hops int `json:"hops,omitempty"`
+	// Unattended holds the value of the "unattended" field.
+	Unattended bool `json:"unattended,omitempty"`
 	// EventSeq holds the value of the "event_seq" field.
 	EventSeq int64 `json:"event_seq,omitempty"`
 	// SessionID holds the value of the "session_id" field.
@@ -218,7 +220,7 @@ func (*Run) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case run.FieldErrorRetryable:
+		case run.FieldUnattended, run.FieldErrorRetryable:
 			values[i] = new(sql.NullBool)
 		case run.FieldRevision, run.FieldAttempt, run.FieldAbandonments, run.FieldCoalescedCount, run.FieldRetryCount, run.FieldGuardErrors, run.FieldHops, run.FieldEventSeq, run.FieldLimits, run.FieldInputTokens, run.FieldOutputTokens:
 			values[i] = new(sql.NullInt64)
@@ -378,6 +380,12 @@ func (_m *Run) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field hops", values[i])
 			} else if value.Valid {
 				_m.Hops = int(value.Int64)
+			}
+		case run.FieldUnattended:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field unattended", values[i])
+			} else if value.Valid {
+				_m.Unattended = value.Bool
 			}
 		case run.FieldEventSeq:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -661,6 +669,9 @@ func (_m *Run) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("hops=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Hops))
+	builder.WriteString(", ")
+	builder.WriteString("unattended=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Unattended))
 	builder.WriteString(", ")
 	builder.WriteString("event_seq=")
 	builder.WriteString(fmt.Sprintf("%v", _m.EventSeq))

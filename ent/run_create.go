@@ -278,6 +278,20 @@ func (_c *RunCreate) SetNillableHops(v *int) *RunCreate {
 	return _c
 }
 
+// SetUnattended sets the "unattended" field.
+func (_c *RunCreate) SetUnattended(v bool) *RunCreate {
+	_c.mutation.SetUnattended(v)
+	return _c
+}
+
+// SetNillableUnattended sets the "unattended" field if the given value is not nil.
+func (_c *RunCreate) SetNillableUnattended(v *bool) *RunCreate {
+	if v != nil {
+		_c.SetUnattended(*v)
+	}
+	return _c
+}
+
 // SetEventSeq sets the "event_seq" field.
 func (_c *RunCreate) SetEventSeq(v int64) *RunCreate {
 	_c.mutation.SetEventSeq(v)
@@ -726,6 +740,10 @@ func (_c *RunCreate) defaults() {
 		v := run.DefaultHops
 		_c.mutation.SetHops(v)
 	}
+	if _, ok := _c.mutation.Unattended(); !ok {
+		v := run.DefaultUnattended
+		_c.mutation.SetUnattended(v)
+	}
 	if _, ok := _c.mutation.EventSeq(); !ok {
 		v := run.DefaultEventSeq
 		_c.mutation.SetEventSeq(v)
@@ -854,6 +872,9 @@ func (_c *RunCreate) check() error {
 	}
 	if _, ok := _c.mutation.Hops(); !ok {
 		return &ValidationError{Name: "hops", err: errors.New(`ent: missing required field "Run.hops"`)}
+	}
+	if _, ok := _c.mutation.Unattended(); !ok {
+		return &ValidationError{Name: "unattended", err: errors.New(`ent: missing required field "Run.unattended"`)}
 	}
 	if _, ok := _c.mutation.EventSeq(); !ok {
 		return &ValidationError{Name: "event_seq", err: errors.New(`ent: missing required field "Run.event_seq"`)}
@@ -1014,6 +1035,10 @@ func (_c *RunCreate) createSpec() (*Run, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Hops(); ok {
 		_spec.SetField(run.FieldHops, field.TypeInt, value)
 		_node.Hops = value
+	}
+	if value, ok := _c.mutation.Unattended(); ok {
+		_spec.SetField(run.FieldUnattended, field.TypeBool, value)
+		_node.Unattended = value
 	}
 	if value, ok := _c.mutation.EventSeq(); ok {
 		_spec.SetField(run.FieldEventSeq, field.TypeInt64, value)
@@ -1570,6 +1595,18 @@ func (u *RunUpsert) UpdateHops() *RunUpsert {
 // AddHops adds v to the "hops" field.
 func (u *RunUpsert) AddHops(v int) *RunUpsert {
 	u.Add(run.FieldHops, v)
+	return u
+}
+
+// SetUnattended sets the "unattended" field.
+func (u *RunUpsert) SetUnattended(v bool) *RunUpsert {
+	u.Set(run.FieldUnattended, v)
+	return u
+}
+
+// UpdateUnattended sets the "unattended" field to the value that was provided on create.
+func (u *RunUpsert) UpdateUnattended() *RunUpsert {
+	u.SetExcluded(run.FieldUnattended)
 	return u
 }
 
@@ -2347,6 +2384,20 @@ func (u *RunUpsertOne) AddHops(v int) *RunUpsertOne {
 func (u *RunUpsertOne) UpdateHops() *RunUpsertOne {
 	return u.Update(func(s *RunUpsert) {
 		s.UpdateHops()
+	})
+}
+
+// SetUnattended sets the "unattended" field.
+func (u *RunUpsertOne) SetUnattended(v bool) *RunUpsertOne {
+	return u.Update(func(s *RunUpsert) {
+		s.SetUnattended(v)
+	})
+}
+
+// UpdateUnattended sets the "unattended" field to the value that was provided on create.
+func (u *RunUpsertOne) UpdateUnattended() *RunUpsertOne {
+	return u.Update(func(s *RunUpsert) {
+		s.UpdateUnattended()
 	})
 }
 
@@ -3352,6 +3403,20 @@ func (u *RunUpsertBulk) AddHops(v int) *RunUpsertBulk {
 func (u *RunUpsertBulk) UpdateHops() *RunUpsertBulk {
 	return u.Update(func(s *RunUpsert) {
 		s.UpdateHops()
+	})
+}
+
+// SetUnattended sets the "unattended" field.
+func (u *RunUpsertBulk) SetUnattended(v bool) *RunUpsertBulk {
+	return u.Update(func(s *RunUpsert) {
+		s.SetUnattended(v)
+	})
+}
+
+// UpdateUnattended sets the "unattended" field to the value that was provided on create.
+func (u *RunUpsertBulk) UpdateUnattended() *RunUpsertBulk {
+	return u.Update(func(s *RunUpsert) {
+		s.UpdateUnattended()
 	})
 }
 

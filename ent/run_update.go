@@ -388,6 +388,20 @@ func (_u *RunUpdate) AddHops(v int) *RunUpdate {
 	return _u
 }
 
+// SetUnattended sets the "unattended" field.
+func (_u *RunUpdate) SetUnattended(v bool) *RunUpdate {
+	_u.mutation.SetUnattended(v)
+	return _u
+}
+
+// SetNillableUnattended sets the "unattended" field if the given value is not nil.
+func (_u *RunUpdate) SetNillableUnattended(v *bool) *RunUpdate {
+	if v != nil {
+		_u.SetUnattended(*v)
+	}
+	return _u
+}
+
 // SetEventSeq sets the "event_seq" field.
 func (_u *RunUpdate) SetEventSeq(v int64) *RunUpdate {
 	_u.mutation.ResetEventSeq()
@@ -1152,6 +1166,9 @@ func (_u *RunUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.AddedHops(); ok {
 		_spec.AddField(run.FieldHops, field.TypeInt, value)
 	}
+	if value, ok := _u.mutation.Unattended(); ok {
+		_spec.SetField(run.FieldUnattended, field.TypeBool, value)
+	}
 	if value, ok := _u.mutation.EventSeq(); ok {
 		_spec.SetField(run.FieldEventSeq, field.TypeInt64, value)
 	}
@@ -1848,6 +1865,20 @@ func (_u *RunUpdateOne) SetNillableHops(v *int) *RunUpdateOne {
 // AddHops adds value to the "hops" field.
 func (_u *RunUpdateOne) AddHops(v int) *RunUpdateOne {
 	_u.mutation.AddHops(v)
+	return _u
+}
+
+// SetUnattended sets the "unattended" field.
+func (_u *RunUpdateOne) SetUnattended(v bool) *RunUpdateOne {
+	_u.mutation.SetUnattended(v)
+	return _u
+}
+
+// SetNillableUnattended sets the "unattended" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillableUnattended(v *bool) *RunUpdateOne {
+	if v != nil {
+		_u.SetUnattended(*v)
+	}
 	return _u
 }
 
@@ -2644,6 +2675,9 @@ func (_u *RunUpdateOne) sqlSave(ctx context.Context) (_node *Run, err error) {
 	}
 	if value, ok := _u.mutation.AddedHops(); ok {
 		_spec.AddField(run.FieldHops, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Unattended(); ok {
+		_spec.SetField(run.FieldUnattended, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.EventSeq(); ok {
 		_spec.SetField(run.FieldEventSeq, field.TypeInt64, value)

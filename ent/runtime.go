@@ -161,6 +161,10 @@ func init() {
 	agentDescCooldownMs := agentFields[7].Descriptor()
 	// agent.DefaultCooldownMs holds the default value on creation for the cooldown_ms field.
 	agent.DefaultCooldownMs = agentDescCooldownMs.Default.(int64)
+	// agentDescLaunchLimitMs is the schema descriptor for launch_limit_ms field.
+	agentDescLaunchLimitMs := agentFields[11].Descriptor()
+	// agent.DefaultLaunchLimitMs holds the default value on creation for the launch_limit_ms field.
+	agent.DefaultLaunchLimitMs = agentDescLaunchLimitMs.Default.(int64)
 	// agentDescID is the schema descriptor for id field.
 	agentDescID := agentMixinFields0[0].Descriptor()
 	// agent.DefaultID holds the default value on creation for the id field.
@@ -199,6 +203,10 @@ func init() {
 	agentlaneDescClearing := agentlaneFields[15].Descriptor()
 	// agentlane.DefaultClearing holds the default value on creation for the clearing field.
 	agentlane.DefaultClearing = agentlaneDescClearing.Default.(bool)
+	// agentlaneDescLaunches is the schema descriptor for launches field.
+	agentlaneDescLaunches := agentlaneFields[17].Descriptor()
+	// agentlane.DefaultLaunches holds the default value on creation for the launches field.
+	agentlane.DefaultLaunches = agentlaneDescLaunches.Default.(int)
 	// agentlaneDescID is the schema descriptor for id field.
 	agentlaneDescID := agentlaneFields[0].Descriptor()
 	// agentlane.IDValidator is a validator for the "id" field. It is called by the builders before save.
@@ -1045,40 +1053,44 @@ func init() {
 	runDescHops := runFields[17].Descriptor()
 	// run.DefaultHops holds the default value on creation for the hops field.
 	run.DefaultHops = runDescHops.Default.(int)
+	// runDescUnattended is the schema descriptor for unattended field.
+	runDescUnattended := runFields[18].Descriptor()
+	// run.DefaultUnattended holds the default value on creation for the unattended field.
+	run.DefaultUnattended = runDescUnattended.Default.(bool)
 	// runDescEventSeq is the schema descriptor for event_seq field.
-	runDescEventSeq := runFields[18].Descriptor()
+	runDescEventSeq := runFields[19].Descriptor()
 	// run.DefaultEventSeq holds the default value on creation for the event_seq field.
 	run.DefaultEventSeq = runDescEventSeq.Default.(int64)
 	// runDescSessionID is the schema descriptor for session_id field.
-	runDescSessionID := runFields[19].Descriptor()
+	runDescSessionID := runFields[20].Descriptor()
 	// run.SessionIDValidator is a validator for the "session_id" field. It is called by the builders before save.
 	run.SessionIDValidator = runDescSessionID.Validators[0].(func(string) error)
 	// runDescOutcome is the schema descriptor for outcome field.
-	runDescOutcome := runFields[20].Descriptor()
+	runDescOutcome := runFields[21].Descriptor()
 	// run.OutcomeValidator is a validator for the "outcome" field. It is called by the builders before save.
 	run.OutcomeValidator = runDescOutcome.Validators[0].(func(string) error)
 	// runDescErrorRetryable is the schema descriptor for error_retryable field.
-	runDescErrorRetryable := runFields[25].Descriptor()
+	runDescErrorRetryable := runFields[26].Descriptor()
 	// run.DefaultErrorRetryable holds the default value on creation for the error_retryable field.
 	run.DefaultErrorRetryable = runDescErrorRetryable.Default.(bool)
 	// runDescLimits is the schema descriptor for limits field.
-	runDescLimits := runFields[28].Descriptor()
+	runDescLimits := runFields[29].Descriptor()
 	// run.DefaultLimits holds the default value on creation for the limits field.
 	run.DefaultLimits = runDescLimits.Default.(int)
 	// runDescInputTokens is the schema descriptor for input_tokens field.
-	runDescInputTokens := runFields[30].Descriptor()
+	runDescInputTokens := runFields[31].Descriptor()
 	// run.DefaultInputTokens holds the default value on creation for the input_tokens field.
 	run.DefaultInputTokens = runDescInputTokens.Default.(int64)
 	// runDescOutputTokens is the schema descriptor for output_tokens field.
-	runDescOutputTokens := runFields[31].Descriptor()
+	runDescOutputTokens := runFields[32].Descriptor()
 	// run.DefaultOutputTokens holds the default value on creation for the output_tokens field.
 	run.DefaultOutputTokens = runDescOutputTokens.Default.(int64)
 	// runDescRequestedAt is the schema descriptor for requested_at field.
-	runDescRequestedAt := runFields[33].Descriptor()
+	runDescRequestedAt := runFields[34].Descriptor()
 	// run.DefaultRequestedAt holds the default value on creation for the requested_at field.
 	run.DefaultRequestedAt = runDescRequestedAt.Default.(func() time.Time)
 	// runDescCancelNote is the schema descriptor for cancel_note field.
-	runDescCancelNote := runFields[38].Descriptor()
+	runDescCancelNote := runFields[39].Descriptor()
 	// run.CancelNoteValidator is a validator for the "cancel_note" field. It is called by the builders before save.
 	run.CancelNoteValidator = runDescCancelNote.Validators[0].(func(string) error)
 	// runDescID is the schema descriptor for id field.
@@ -1507,16 +1519,20 @@ func init() {
 	wakeuprequestDescHops := wakeuprequestFields[17].Descriptor()
 	// wakeuprequest.DefaultHops holds the default value on creation for the hops field.
 	wakeuprequest.DefaultHops = wakeuprequestDescHops.Default.(int)
+	// wakeuprequestDescUnattended is the schema descriptor for unattended field.
+	wakeuprequestDescUnattended := wakeuprequestFields[18].Descriptor()
+	// wakeuprequest.DefaultUnattended holds the default value on creation for the unattended field.
+	wakeuprequest.DefaultUnattended = wakeuprequestDescUnattended.Default.(bool)
 	// wakeuprequestDescRetryCount is the schema descriptor for retry_count field.
-	wakeuprequestDescRetryCount := wakeuprequestFields[18].Descriptor()
+	wakeuprequestDescRetryCount := wakeuprequestFields[19].Descriptor()
 	// wakeuprequest.DefaultRetryCount holds the default value on creation for the retry_count field.
 	wakeuprequest.DefaultRetryCount = wakeuprequestDescRetryCount.Default.(int)
 	// wakeuprequestDescRunID is the schema descriptor for run_id field.
-	wakeuprequestDescRunID := wakeuprequestFields[21].Descriptor()
+	wakeuprequestDescRunID := wakeuprequestFields[22].Descriptor()
 	// wakeuprequest.RunIDValidator is a validator for the "run_id" field. It is called by the builders before save.
 	wakeuprequest.RunIDValidator = wakeuprequestDescRunID.Validators[0].(func(string) error)
 	// wakeuprequestDescRequestedAt is the schema descriptor for requested_at field.
-	wakeuprequestDescRequestedAt := wakeuprequestFields[22].Descriptor()
+	wakeuprequestDescRequestedAt := wakeuprequestFields[23].Descriptor()
 	// wakeuprequest.DefaultRequestedAt holds the default value on creation for the requested_at field.
 	wakeuprequest.DefaultRequestedAt = wakeuprequestDescRequestedAt.Default.(func() time.Time)
 	// wakeuprequestDescID is the schema descriptor for id field.
@@ -1743,6 +1759,10 @@ func init() {
 	workspaceDescCoalescingWindowMs := workspaceFields[5].Descriptor()
 	// workspace.DefaultCoalescingWindowMs holds the default value on creation for the coalescing_window_ms field.
 	workspace.DefaultCoalescingWindowMs = workspaceDescCoalescingWindowMs.Default.(int64)
+	// workspaceDescMaxHops is the schema descriptor for max_hops field.
+	workspaceDescMaxHops := workspaceFields[10].Descriptor()
+	// workspace.DefaultMaxHops holds the default value on creation for the max_hops field.
+	workspace.DefaultMaxHops = workspaceDescMaxHops.Default.(int)
 	// workspaceDescID is the schema descriptor for id field.
 	workspaceDescID := workspaceMixinFields0[0].Descriptor()
 	// workspace.DefaultID holds the default value on creation for the id field.

@@ -68,6 +68,8 @@ type WakeupRequest struct {
 	IdempotencyKey *string `json:"idempotency_key,omitempty"`
 	// Hops holds the value of the "hops" field.
 	Hops int `json:"hops,omitempty"`
+	// Unattended holds the value of the "unattended" field.
+	Unattended bool `json:"unattended,omitempty"`
 	// RetryCount holds the value of the "retry_count" field.
 	RetryCount int `json:"retry_count,omitempty"`
 	// ScheduledRetryAt holds the value of the "scheduled_retry_at" field.
@@ -184,7 +186,7 @@ func (*WakeupRequest) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case wakeuprequest.FieldPayload:
 			values[i] = new([]byte)
-		case wakeuprequest.FieldPersonWaiting, wakeuprequest.FieldRecovered:
+		case wakeuprequest.FieldPersonWaiting, wakeuprequest.FieldRecovered, wakeuprequest.FieldUnattended:
 			values[i] = new(sql.NullBool)
 		case wakeuprequest.FieldResends, wakeuprequest.FieldHops, wakeuprequest.FieldRetryCount:
 			values[i] = new(sql.NullInt64)
@@ -346,6 +348,12 @@ func (_m *WakeupRequest) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field hops", values[i])
 			} else if value.Valid {
 				_m.Hops = int(value.Int64)
+			}
+		case wakeuprequest.FieldUnattended:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field unattended", values[i])
+			} else if value.Valid {
+				_m.Unattended = value.Bool
 			}
 		case wakeuprequest.FieldRetryCount:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -536,6 +544,9 @@ func (_m *WakeupRequest) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("hops=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Hops))
+	builder.WriteString(", ")
+	builder.WriteString("unattended=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Unattended))
 	builder.WriteString(", ")
 	builder.WriteString("retry_count=")
 	builder.WriteString(fmt.Sprintf("%v", _m.RetryCount))

@@ -262,6 +262,20 @@ func (_c *WakeupRequestCreate) SetNillableHops(v *int) *WakeupRequestCreate {
 	return _c
 }
 
+// SetUnattended sets the "unattended" field.
+func (_c *WakeupRequestCreate) SetUnattended(v bool) *WakeupRequestCreate {
+	_c.mutation.SetUnattended(v)
+	return _c
+}
+
+// SetNillableUnattended sets the "unattended" field if the given value is not nil.
+func (_c *WakeupRequestCreate) SetNillableUnattended(v *bool) *WakeupRequestCreate {
+	if v != nil {
+		_c.SetUnattended(*v)
+	}
+	return _c
+}
+
 // SetRetryCount sets the "retry_count" field.
 func (_c *WakeupRequestCreate) SetRetryCount(v int) *WakeupRequestCreate {
 	_c.mutation.SetRetryCount(v)
@@ -477,6 +491,10 @@ func (_c *WakeupRequestCreate) defaults() {
 		v := wakeuprequest.DefaultHops
 		_c.mutation.SetHops(v)
 	}
+	if _, ok := _c.mutation.Unattended(); !ok {
+		v := wakeuprequest.DefaultUnattended
+		_c.mutation.SetUnattended(v)
+	}
 	if _, ok := _c.mutation.RetryCount(); !ok {
 		v := wakeuprequest.DefaultRetryCount
 		_c.mutation.SetRetryCount(v)
@@ -607,6 +625,9 @@ func (_c *WakeupRequestCreate) check() error {
 	if _, ok := _c.mutation.Hops(); !ok {
 		return &ValidationError{Name: "hops", err: errors.New(`ent: missing required field "WakeupRequest.hops"`)}
 	}
+	if _, ok := _c.mutation.Unattended(); !ok {
+		return &ValidationError{Name: "unattended", err: errors.New(`ent: missing required field "WakeupRequest.unattended"`)}
+	}
 	if _, ok := _c.mutation.RetryCount(); !ok {
 		return &ValidationError{Name: "retry_count", err: errors.New(`ent: missing required field "WakeupRequest.retry_count"`)}
 	}
@@ -730,6 +751,10 @@ func (_c *WakeupRequestCreate) createSpec() (*WakeupRequest, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.Hops(); ok {
 		_spec.SetField(wakeuprequest.FieldHops, field.TypeInt, value)
 		_node.Hops = value
+	}
+	if value, ok := _c.mutation.Unattended(); ok {
+		_spec.SetField(wakeuprequest.FieldUnattended, field.TypeBool, value)
+		_node.Unattended = value
 	}
 	if value, ok := _c.mutation.RetryCount(); ok {
 		_spec.SetField(wakeuprequest.FieldRetryCount, field.TypeInt, value)
@@ -1192,6 +1217,18 @@ func (u *WakeupRequestUpsert) UpdateHops() *WakeupRequestUpsert {
 // AddHops adds v to the "hops" field.
 func (u *WakeupRequestUpsert) AddHops(v int) *WakeupRequestUpsert {
 	u.Add(wakeuprequest.FieldHops, v)
+	return u
+}
+
+// SetUnattended sets the "unattended" field.
+func (u *WakeupRequestUpsert) SetUnattended(v bool) *WakeupRequestUpsert {
+	u.Set(wakeuprequest.FieldUnattended, v)
+	return u
+}
+
+// UpdateUnattended sets the "unattended" field to the value that was provided on create.
+func (u *WakeupRequestUpsert) UpdateUnattended() *WakeupRequestUpsert {
+	u.SetExcluded(wakeuprequest.FieldUnattended)
 	return u
 }
 
@@ -1713,6 +1750,20 @@ func (u *WakeupRequestUpsertOne) AddHops(v int) *WakeupRequestUpsertOne {
 func (u *WakeupRequestUpsertOne) UpdateHops() *WakeupRequestUpsertOne {
 	return u.Update(func(s *WakeupRequestUpsert) {
 		s.UpdateHops()
+	})
+}
+
+// SetUnattended sets the "unattended" field.
+func (u *WakeupRequestUpsertOne) SetUnattended(v bool) *WakeupRequestUpsertOne {
+	return u.Update(func(s *WakeupRequestUpsert) {
+		s.SetUnattended(v)
+	})
+}
+
+// UpdateUnattended sets the "unattended" field to the value that was provided on create.
+func (u *WakeupRequestUpsertOne) UpdateUnattended() *WakeupRequestUpsertOne {
+	return u.Update(func(s *WakeupRequestUpsert) {
+		s.UpdateUnattended()
 	})
 }
 
@@ -2424,6 +2475,20 @@ func (u *WakeupRequestUpsertBulk) AddHops(v int) *WakeupRequestUpsertBulk {
 func (u *WakeupRequestUpsertBulk) UpdateHops() *WakeupRequestUpsertBulk {
 	return u.Update(func(s *WakeupRequestUpsert) {
 		s.UpdateHops()
+	})
+}
+
+// SetUnattended sets the "unattended" field.
+func (u *WakeupRequestUpsertBulk) SetUnattended(v bool) *WakeupRequestUpsertBulk {
+	return u.Update(func(s *WakeupRequestUpsert) {
+		s.SetUnattended(v)
+	})
+}
+
+// UpdateUnattended sets the "unattended" field to the value that was provided on create.
+func (u *WakeupRequestUpsertBulk) UpdateUnattended() *WakeupRequestUpsertBulk {
+	return u.Update(func(s *WakeupRequestUpsert) {
+		s.UpdateUnattended()
 	})
 }
 

@@ -358,6 +358,20 @@ func (_u *WakeupRequestUpdate) AddHops(v int) *WakeupRequestUpdate {
 	return _u
 }
 
+// SetUnattended sets the "unattended" field.
+func (_u *WakeupRequestUpdate) SetUnattended(v bool) *WakeupRequestUpdate {
+	_u.mutation.SetUnattended(v)
+	return _u
+}
+
+// SetNillableUnattended sets the "unattended" field if the given value is not nil.
+func (_u *WakeupRequestUpdate) SetNillableUnattended(v *bool) *WakeupRequestUpdate {
+	if v != nil {
+		_u.SetUnattended(*v)
+	}
+	return _u
+}
+
 // SetRetryCount sets the "retry_count" field.
 func (_u *WakeupRequestUpdate) SetRetryCount(v int) *WakeupRequestUpdate {
 	_u.mutation.ResetRetryCount()
@@ -776,6 +790,9 @@ func (_u *WakeupRequestUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if value, ok := _u.mutation.AddedHops(); ok {
 		_spec.AddField(wakeuprequest.FieldHops, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Unattended(); ok {
+		_spec.SetField(wakeuprequest.FieldUnattended, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.RetryCount(); ok {
 		_spec.SetField(wakeuprequest.FieldRetryCount, field.TypeInt, value)
@@ -1303,6 +1320,20 @@ func (_u *WakeupRequestUpdateOne) AddHops(v int) *WakeupRequestUpdateOne {
 	return _u
 }
 
+// SetUnattended sets the "unattended" field.
+func (_u *WakeupRequestUpdateOne) SetUnattended(v bool) *WakeupRequestUpdateOne {
+	_u.mutation.SetUnattended(v)
+	return _u
+}
+
+// SetNillableUnattended sets the "unattended" field if the given value is not nil.
+func (_u *WakeupRequestUpdateOne) SetNillableUnattended(v *bool) *WakeupRequestUpdateOne {
+	if v != nil {
+		_u.SetUnattended(*v)
+	}
+	return _u
+}
+
 // SetRetryCount sets the "retry_count" field.
 func (_u *WakeupRequestUpdateOne) SetRetryCount(v int) *WakeupRequestUpdateOne {
 	_u.mutation.ResetRetryCount()
@@ -1751,6 +1782,9 @@ func (_u *WakeupRequestUpdateOne) sqlSave(ctx context.Context) (_node *WakeupReq
 	}
 	if value, ok := _u.mutation.AddedHops(); ok {
 		_spec.AddField(wakeuprequest.FieldHops, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Unattended(); ok {
+		_spec.SetField(wakeuprequest.FieldUnattended, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.RetryCount(); ok {
 		_spec.SetField(wakeuprequest.FieldRetryCount, field.TypeInt, value)

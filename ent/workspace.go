@@ -43,6 +43,12 @@ type Workspace struct {
 	MaxConcurrentRuns *int `json:"max_concurrent_runs,omitempty"`
 	// DefaultExecutor holds the value of the "default_executor" field.
 	DefaultExecutor *domain.ExecutorSpec `json:"default_executor,omitempty"`
+	// Hold holds the value of the "hold" field.
+	Hold *domain.WorkspaceHold `json:"hold,omitempty"`
+	// HoldEndedAt holds the value of the "hold_ended_at" field.
+	HoldEndedAt *time.Time `json:"hold_ended_at,omitempty"`
+	// MaxHops holds the value of the "max_hops" field.
+	MaxHops int `json:"max_hops,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the WorkspaceQuery when eager-loading is set.
 	Edges        WorkspaceEdges `json:"edges"`
@@ -74,13 +80,13 @@ func (*Workspace) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case workspace.FieldDefaultExecutor:
+		case workspace.FieldDefaultExecutor, workspace.FieldHold:
 			values[i] = new([]byte)
-		case workspace.FieldRevision, workspace.FieldRecoveryLookbackHours, workspace.FieldCoalescingWindowMs, workspace.FieldMaxConcurrentRuns:
+		case workspace.FieldRevision, workspace.FieldRecoveryLookbackHours, workspace.FieldCoalescingWindowMs, workspace.FieldMaxConcurrentRuns, workspace.FieldMaxHops:
 			values[i] = new(sql.NullInt64)
 		case workspace.FieldName, workspace.FieldSlug, workspace.FieldDefaultTimeZone:
 			values[i] = new(sql.NullString)
-		case workspace.FieldCreatedAt, workspace.FieldUpdatedAt:
+		case workspace.FieldCreatedAt, workspace.FieldUpdatedAt, workspace.FieldHoldEndedAt:
 			values[i] = new(sql.NullTime)
 		case workspace.FieldID, workspace.FieldOfficeWorkflowID:
 			values[i] = new(xid.ID)
@@ -174,6 +180,27 @@ func (_m *Workspace) assignValues(columns []string, values []any) error {
 					return fmt.Errorf("unmarshal field default_executor: %w", err)
 				}
 			}
+		case workspace.FieldHold:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field hold", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Hold); err != nil {
+					return fmt.Errorf("unmarshal field hold: %w", err)
+				}
+			}
+		case workspace.FieldHoldEndedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field hold_ended_at", values[i])
+			} else if value.Valid {
+				_m.HoldEndedAt = new(time.Time)
+				*_m.HoldEndedAt = value.Time
+			}
+		case workspace.FieldMaxHops:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field max_hops", values[i])
+			} else if value.Valid {
+				_m.MaxHops = int(value.Int64)
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -249,6 +276,17 @@ func (_m *Workspace) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("default_executor=")
 	builder.WriteString(fmt.Sprintf("%v", _m.DefaultExecutor))
+	builder.WriteString(", ")
+	builder.WriteString("hold=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Hold))
+	builder.WriteString(", ")
+	if v := _m.HoldEndedAt; v != nil {
+		builder.WriteString("hold_ended_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("max_hops=")
+	builder.WriteString(fmt.Sprintf("%v", _m.MaxHops))
 	builder.WriteByte(')')
 	return builder.String()
 }

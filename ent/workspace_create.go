@@ -156,6 +156,40 @@ func (_c *WorkspaceCreate) SetDefaultExecutor(v *domain.ExecutorSpec) *Workspace
 	return _c
 }
 
+// SetHold sets the "hold" field.
+func (_c *WorkspaceCreate) SetHold(v *domain.WorkspaceHold) *WorkspaceCreate {
+	_c.mutation.SetHold(v)
+	return _c
+}
+
+// SetHoldEndedAt sets the "hold_ended_at" field.
+func (_c *WorkspaceCreate) SetHoldEndedAt(v time.Time) *WorkspaceCreate {
+	_c.mutation.SetHoldEndedAt(v)
+	return _c
+}
+
+// SetNillableHoldEndedAt sets the "hold_ended_at" field if the given value is not nil.
+func (_c *WorkspaceCreate) SetNillableHoldEndedAt(v *time.Time) *WorkspaceCreate {
+	if v != nil {
+		_c.SetHoldEndedAt(*v)
+	}
+	return _c
+}
+
+// SetMaxHops sets the "max_hops" field.
+func (_c *WorkspaceCreate) SetMaxHops(v int) *WorkspaceCreate {
+	_c.mutation.SetMaxHops(v)
+	return _c
+}
+
+// SetNillableMaxHops sets the "max_hops" field if the given value is not nil.
+func (_c *WorkspaceCreate) SetNillableMaxHops(v *int) *WorkspaceCreate {
+	if v != nil {
+		_c.SetMaxHops(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *WorkspaceCreate) SetID(v xid.ID) *WorkspaceCreate {
 	_c.mutation.SetID(v)
@@ -234,6 +268,10 @@ func (_c *WorkspaceCreate) defaults() {
 		v := workspace.DefaultCoalescingWindowMs
 		_c.mutation.SetCoalescingWindowMs(v)
 	}
+	if _, ok := _c.mutation.MaxHops(); !ok {
+		v := workspace.DefaultMaxHops
+		_c.mutation.SetMaxHops(v)
+	}
 	if _, ok := _c.mutation.ID(); !ok {
 		v := workspace.DefaultID()
 		_c.mutation.SetID(v)
@@ -279,6 +317,9 @@ func (_c *WorkspaceCreate) check() error {
 	}
 	if _, ok := _c.mutation.CoalescingWindowMs(); !ok {
 		return &ValidationError{Name: "coalescing_window_ms", err: errors.New(`ent: missing required field "Workspace.coalescing_window_ms"`)}
+	}
+	if _, ok := _c.mutation.MaxHops(); !ok {
+		return &ValidationError{Name: "max_hops", err: errors.New(`ent: missing required field "Workspace.max_hops"`)}
 	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := workspace.IDValidator(string(v)); err != nil {
@@ -360,6 +401,18 @@ func (_c *WorkspaceCreate) createSpec() (*Workspace, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.DefaultExecutor(); ok {
 		_spec.SetField(workspace.FieldDefaultExecutor, field.TypeJSON, value)
 		_node.DefaultExecutor = value
+	}
+	if value, ok := _c.mutation.Hold(); ok {
+		_spec.SetField(workspace.FieldHold, field.TypeJSON, value)
+		_node.Hold = value
+	}
+	if value, ok := _c.mutation.HoldEndedAt(); ok {
+		_spec.SetField(workspace.FieldHoldEndedAt, field.TypeTime, value)
+		_node.HoldEndedAt = &value
+	}
+	if value, ok := _c.mutation.MaxHops(); ok {
+		_spec.SetField(workspace.FieldMaxHops, field.TypeInt, value)
+		_node.MaxHops = value
 	}
 	if nodes := _c.mutation.OfficeWorkflowIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -589,6 +642,60 @@ func (u *WorkspaceUpsert) UpdateDefaultExecutor() *WorkspaceUpsert {
 // ClearDefaultExecutor clears the value of the "default_executor" field.
 func (u *WorkspaceUpsert) ClearDefaultExecutor() *WorkspaceUpsert {
 	u.SetNull(workspace.FieldDefaultExecutor)
+	return u
+}
+
+// SetHold sets the "hold" field.
+func (u *WorkspaceUpsert) SetHold(v *domain.WorkspaceHold) *WorkspaceUpsert {
+	u.Set(workspace.FieldHold, v)
+	return u
+}
+
+// UpdateHold sets the "hold" field to the value that was provided on create.
+func (u *WorkspaceUpsert) UpdateHold() *WorkspaceUpsert {
+	u.SetExcluded(workspace.FieldHold)
+	return u
+}
+
+// ClearHold clears the value of the "hold" field.
+func (u *WorkspaceUpsert) ClearHold() *WorkspaceUpsert {
+	u.SetNull(workspace.FieldHold)
+	return u
+}
+
+// SetHoldEndedAt sets the "hold_ended_at" field.
+func (u *WorkspaceUpsert) SetHoldEndedAt(v time.Time) *WorkspaceUpsert {
+	u.Set(workspace.FieldHoldEndedAt, v)
+	return u
+}
+
+// UpdateHoldEndedAt sets the "hold_ended_at" field to the value that was provided on create.
+func (u *WorkspaceUpsert) UpdateHoldEndedAt() *WorkspaceUpsert {
+	u.SetExcluded(workspace.FieldHoldEndedAt)
+	return u
+}
+
+// ClearHoldEndedAt clears the value of the "hold_ended_at" field.
+func (u *WorkspaceUpsert) ClearHoldEndedAt() *WorkspaceUpsert {
+	u.SetNull(workspace.FieldHoldEndedAt)
+	return u
+}
+
+// SetMaxHops sets the "max_hops" field.
+func (u *WorkspaceUpsert) SetMaxHops(v int) *WorkspaceUpsert {
+	u.Set(workspace.FieldMaxHops, v)
+	return u
+}
+
+// UpdateMaxHops sets the "max_hops" field to the value that was provided on create.
+func (u *WorkspaceUpsert) UpdateMaxHops() *WorkspaceUpsert {
+	u.SetExcluded(workspace.FieldMaxHops)
+	return u
+}
+
+// AddMaxHops adds v to the "max_hops" field.
+func (u *WorkspaceUpsert) AddMaxHops(v int) *WorkspaceUpsert {
+	u.Add(workspace.FieldMaxHops, v)
 	return u
 }
 
@@ -829,6 +936,69 @@ func (u *WorkspaceUpsertOne) UpdateDefaultExecutor() *WorkspaceUpsertOne {
 func (u *WorkspaceUpsertOne) ClearDefaultExecutor() *WorkspaceUpsertOne {
 	return u.Update(func(s *WorkspaceUpsert) {
 		s.ClearDefaultExecutor()
+	})
+}
+
+// SetHold sets the "hold" field.
+func (u *WorkspaceUpsertOne) SetHold(v *domain.WorkspaceHold) *WorkspaceUpsertOne {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.SetHold(v)
+	})
+}
+
+// UpdateHold sets the "hold" field to the value that was provided on create.
+func (u *WorkspaceUpsertOne) UpdateHold() *WorkspaceUpsertOne {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.UpdateHold()
+	})
+}
+
+// ClearHold clears the value of the "hold" field.
+func (u *WorkspaceUpsertOne) ClearHold() *WorkspaceUpsertOne {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.ClearHold()
+	})
+}
+
+// SetHoldEndedAt sets the "hold_ended_at" field.
+func (u *WorkspaceUpsertOne) SetHoldEndedAt(v time.Time) *WorkspaceUpsertOne {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.SetHoldEndedAt(v)
+	})
+}
+
+// UpdateHoldEndedAt sets the "hold_ended_at" field to the value that was provided on create.
+func (u *WorkspaceUpsertOne) UpdateHoldEndedAt() *WorkspaceUpsertOne {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.UpdateHoldEndedAt()
+	})
+}
+
+// ClearHoldEndedAt clears the value of the "hold_ended_at" field.
+func (u *WorkspaceUpsertOne) ClearHoldEndedAt() *WorkspaceUpsertOne {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.ClearHoldEndedAt()
+	})
+}
+
+// SetMaxHops sets the "max_hops" field.
+func (u *WorkspaceUpsertOne) SetMaxHops(v int) *WorkspaceUpsertOne {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.SetMaxHops(v)
+	})
+}
+
+// AddMaxHops adds v to the "max_hops" field.
+func (u *WorkspaceUpsertOne) AddMaxHops(v int) *WorkspaceUpsertOne {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.AddMaxHops(v)
+	})
+}
+
+// UpdateMaxHops sets the "max_hops" field to the value that was provided on create.
+func (u *WorkspaceUpsertOne) UpdateMaxHops() *WorkspaceUpsertOne {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.UpdateMaxHops()
 	})
 }
 
@@ -1236,6 +1406,69 @@ func (u *WorkspaceUpsertBulk) UpdateDefaultExecutor() *WorkspaceUpsertBulk {
 func (u *WorkspaceUpsertBulk) ClearDefaultExecutor() *WorkspaceUpsertBulk {
 	return u.Update(func(s *WorkspaceUpsert) {
 		s.ClearDefaultExecutor()
+	})
+}
+
+// SetHold sets the "hold" field.
+func (u *WorkspaceUpsertBulk) SetHold(v *domain.WorkspaceHold) *WorkspaceUpsertBulk {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.SetHold(v)
+	})
+}
+
+// UpdateHold sets the "hold" field to the value that was provided on create.
+func (u *WorkspaceUpsertBulk) UpdateHold() *WorkspaceUpsertBulk {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.UpdateHold()
+	})
+}
+
+// ClearHold clears the value of the "hold" field.
+func (u *WorkspaceUpsertBulk) ClearHold() *WorkspaceUpsertBulk {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.ClearHold()
+	})
+}
+
+// SetHoldEndedAt sets the "hold_ended_at" field.
+func (u *WorkspaceUpsertBulk) SetHoldEndedAt(v time.Time) *WorkspaceUpsertBulk {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.SetHoldEndedAt(v)
+	})
+}
+
+// UpdateHoldEndedAt sets the "hold_ended_at" field to the value that was provided on create.
+func (u *WorkspaceUpsertBulk) UpdateHoldEndedAt() *WorkspaceUpsertBulk {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.UpdateHoldEndedAt()
+	})
+}
+
+// ClearHoldEndedAt clears the value of the "hold_ended_at" field.
+func (u *WorkspaceUpsertBulk) ClearHoldEndedAt() *WorkspaceUpsertBulk {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.ClearHoldEndedAt()
+	})
+}
+
+// SetMaxHops sets the "max_hops" field.
+func (u *WorkspaceUpsertBulk) SetMaxHops(v int) *WorkspaceUpsertBulk {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.SetMaxHops(v)
+	})
+}
+
+// AddMaxHops adds v to the "max_hops" field.
+func (u *WorkspaceUpsertBulk) AddMaxHops(v int) *WorkspaceUpsertBulk {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.AddMaxHops(v)
+	})
+}
+
+// UpdateMaxHops sets the "max_hops" field to the value that was provided on create.
+func (u *WorkspaceUpsertBulk) UpdateMaxHops() *WorkspaceUpsertBulk {
+	return u.Update(func(s *WorkspaceUpsert) {
+		s.UpdateMaxHops()
 	})
 }
 

@@ -202,6 +202,59 @@ func (_u *WorkspaceUpdate) ClearDefaultExecutor() *WorkspaceUpdate {
 	return _u
 }
 
+// SetHold sets the "hold" field.
+func (_u *WorkspaceUpdate) SetHold(v *domain.WorkspaceHold) *WorkspaceUpdate {
+	_u.mutation.SetHold(v)
+	return _u
+}
+
+// ClearHold clears the value of the "hold" field.
+func (_u *WorkspaceUpdate) ClearHold() *WorkspaceUpdate {
+	_u.mutation.ClearHold()
+	return _u
+}
+
+// SetHoldEndedAt sets the "hold_ended_at" field.
+func (_u *WorkspaceUpdate) SetHoldEndedAt(v time.Time) *WorkspaceUpdate {
+	_u.mutation.SetHoldEndedAt(v)
+	return _u
+}
+
+// SetNillableHoldEndedAt sets the "hold_ended_at" field if the given value is not nil.
+func (_u *WorkspaceUpdate) SetNillableHoldEndedAt(v *time.Time) *WorkspaceUpdate {
+	if v != nil {
+		_u.SetHoldEndedAt(*v)
+	}
+	return _u
+}
+
+// ClearHoldEndedAt clears the value of the "hold_ended_at" field.
+func (_u *WorkspaceUpdate) ClearHoldEndedAt() *WorkspaceUpdate {
+	_u.mutation.ClearHoldEndedAt()
+	return _u
+}
+
+// SetMaxHops sets the "max_hops" field.
+func (_u *WorkspaceUpdate) SetMaxHops(v int) *WorkspaceUpdate {
+	_u.mutation.ResetMaxHops()
+	_u.mutation.SetMaxHops(v)
+	return _u
+}
+
+// SetNillableMaxHops sets the "max_hops" field if the given value is not nil.
+func (_u *WorkspaceUpdate) SetNillableMaxHops(v *int) *WorkspaceUpdate {
+	if v != nil {
+		_u.SetMaxHops(*v)
+	}
+	return _u
+}
+
+// AddMaxHops adds value to the "max_hops" field.
+func (_u *WorkspaceUpdate) AddMaxHops(v int) *WorkspaceUpdate {
+	_u.mutation.AddMaxHops(v)
+	return _u
+}
+
 // SetOfficeWorkflow sets the "office_workflow" edge to the Workflow entity.
 func (_u *WorkspaceUpdate) SetOfficeWorkflow(v *Workflow) *WorkspaceUpdate {
 	return _u.SetOfficeWorkflowID(v.ID)
@@ -341,6 +394,24 @@ func (_u *WorkspaceUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.DefaultExecutorCleared() {
 		_spec.ClearField(workspace.FieldDefaultExecutor, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Hold(); ok {
+		_spec.SetField(workspace.FieldHold, field.TypeJSON, value)
+	}
+	if _u.mutation.HoldCleared() {
+		_spec.ClearField(workspace.FieldHold, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.HoldEndedAt(); ok {
+		_spec.SetField(workspace.FieldHoldEndedAt, field.TypeTime, value)
+	}
+	if _u.mutation.HoldEndedAtCleared() {
+		_spec.ClearField(workspace.FieldHoldEndedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.MaxHops(); ok {
+		_spec.SetField(workspace.FieldMaxHops, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxHops(); ok {
+		_spec.AddField(workspace.FieldMaxHops, field.TypeInt, value)
 	}
 	if _u.mutation.OfficeWorkflowCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -563,6 +634,59 @@ func (_u *WorkspaceUpdateOne) ClearDefaultExecutor() *WorkspaceUpdateOne {
 	return _u
 }
 
+// SetHold sets the "hold" field.
+func (_u *WorkspaceUpdateOne) SetHold(v *domain.WorkspaceHold) *WorkspaceUpdateOne {
+	_u.mutation.SetHold(v)
+	return _u
+}
+
+// ClearHold clears the value of the "hold" field.
+func (_u *WorkspaceUpdateOne) ClearHold() *WorkspaceUpdateOne {
+	_u.mutation.ClearHold()
+	return _u
+}
+
+// SetHoldEndedAt sets the "hold_ended_at" field.
+func (_u *WorkspaceUpdateOne) SetHoldEndedAt(v time.Time) *WorkspaceUpdateOne {
+	_u.mutation.SetHoldEndedAt(v)
+	return _u
+}
+
+// SetNillableHoldEndedAt sets the "hold_ended_at" field if the given value is not nil.
+func (_u *WorkspaceUpdateOne) SetNillableHoldEndedAt(v *time.Time) *WorkspaceUpdateOne {
+	if v != nil {
+		_u.SetHoldEndedAt(*v)
+	}
+	return _u
+}
+
+// ClearHoldEndedAt clears the value of the "hold_ended_at" field.
+func (_u *WorkspaceUpdateOne) ClearHoldEndedAt() *WorkspaceUpdateOne {
+	_u.mutation.ClearHoldEndedAt()
+	return _u
+}
+
+// SetMaxHops sets the "max_hops" field.
+func (_u *WorkspaceUpdateOne) SetMaxHops(v int) *WorkspaceUpdateOne {
+	_u.mutation.ResetMaxHops()
+	_u.mutation.SetMaxHops(v)
+	return _u
+}
+
+// SetNillableMaxHops sets the "max_hops" field if the given value is not nil.
+func (_u *WorkspaceUpdateOne) SetNillableMaxHops(v *int) *WorkspaceUpdateOne {
+	if v != nil {
+		_u.SetMaxHops(*v)
+	}
+	return _u
+}
+
+// AddMaxHops adds value to the "max_hops" field.
+func (_u *WorkspaceUpdateOne) AddMaxHops(v int) *WorkspaceUpdateOne {
+	_u.mutation.AddMaxHops(v)
+	return _u
+}
+
 // SetOfficeWorkflow sets the "office_workflow" edge to the Workflow entity.
 func (_u *WorkspaceUpdateOne) SetOfficeWorkflow(v *Workflow) *WorkspaceUpdateOne {
 	return _u.SetOfficeWorkflowID(v.ID)
@@ -732,6 +856,24 @@ func (_u *WorkspaceUpdateOne) sqlSave(ctx context.Context) (_node *Workspace, er
 	}
 	if _u.mutation.DefaultExecutorCleared() {
 		_spec.ClearField(workspace.FieldDefaultExecutor, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Hold(); ok {
+		_spec.SetField(workspace.FieldHold, field.TypeJSON, value)
+	}
+	if _u.mutation.HoldCleared() {
+		_spec.ClearField(workspace.FieldHold, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.HoldEndedAt(); ok {
+		_spec.SetField(workspace.FieldHoldEndedAt, field.TypeTime, value)
+	}
+	if _u.mutation.HoldEndedAtCleared() {
+		_spec.ClearField(workspace.FieldHoldEndedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.MaxHops(); ok {
+		_spec.SetField(workspace.FieldMaxHops, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxHops(); ok {
+		_spec.AddField(workspace.FieldMaxHops, field.TypeInt, value)
 	}
 	if _u.mutation.OfficeWorkflowCleared() {
 		edge := &sqlgraph.EdgeSpec{

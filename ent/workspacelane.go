@@ -22,7 +22,9 @@ type WorkspaceLane struct {
 	// MaxRunning holds the value of the "max_running" field.
 	MaxRunning *int `json:"max_running,omitempty"`
 	// ReleasedAt holds the value of the "released_at" field.
-	ReleasedAt   *time.Time `json:"released_at,omitempty"`
+	ReleasedAt *time.Time `json:"released_at,omitempty"`
+	// HeldAt holds the value of the "held_at" field.
+	HeldAt       *time.Time `json:"held_at,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -35,7 +37,7 @@ func (*WorkspaceLane) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case workspacelane.FieldID:
 			values[i] = new(sql.NullString)
-		case workspacelane.FieldReleasedAt:
+		case workspacelane.FieldReleasedAt, workspacelane.FieldHeldAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -77,6 +79,13 @@ func (_m *WorkspaceLane) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ReleasedAt = new(time.Time)
 				*_m.ReleasedAt = value.Time
+			}
+		case workspacelane.FieldHeldAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field held_at", values[i])
+			} else if value.Valid {
+				_m.HeldAt = new(time.Time)
+				*_m.HeldAt = value.Time
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -124,6 +133,11 @@ func (_m *WorkspaceLane) String() string {
 	builder.WriteString(", ")
 	if v := _m.ReleasedAt; v != nil {
 		builder.WriteString("released_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.HeldAt; v != nil {
+		builder.WriteString("held_at=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteByte(')')

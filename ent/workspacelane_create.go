@@ -65,6 +65,20 @@ func (_c *WorkspaceLaneCreate) SetNillableReleasedAt(v *time.Time) *WorkspaceLan
 	return _c
 }
 
+// SetHeldAt sets the "held_at" field.
+func (_c *WorkspaceLaneCreate) SetHeldAt(v time.Time) *WorkspaceLaneCreate {
+	_c.mutation.SetHeldAt(v)
+	return _c
+}
+
+// SetNillableHeldAt sets the "held_at" field if the given value is not nil.
+func (_c *WorkspaceLaneCreate) SetNillableHeldAt(v *time.Time) *WorkspaceLaneCreate {
+	if v != nil {
+		_c.SetHeldAt(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *WorkspaceLaneCreate) SetID(v string) *WorkspaceLaneCreate {
 	_c.mutation.SetID(v)
@@ -169,6 +183,10 @@ func (_c *WorkspaceLaneCreate) createSpec() (*WorkspaceLane, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.ReleasedAt(); ok {
 		_spec.SetField(workspacelane.FieldReleasedAt, field.TypeTime, value)
 		_node.ReleasedAt = &value
+	}
+	if value, ok := _c.mutation.HeldAt(); ok {
+		_spec.SetField(workspacelane.FieldHeldAt, field.TypeTime, value)
+		_node.HeldAt = &value
 	}
 	return _node, _spec
 }
@@ -279,6 +297,24 @@ func (u *WorkspaceLaneUpsert) UpdateReleasedAt() *WorkspaceLaneUpsert {
 // ClearReleasedAt clears the value of the "released_at" field.
 func (u *WorkspaceLaneUpsert) ClearReleasedAt() *WorkspaceLaneUpsert {
 	u.SetNull(workspacelane.FieldReleasedAt)
+	return u
+}
+
+// SetHeldAt sets the "held_at" field.
+func (u *WorkspaceLaneUpsert) SetHeldAt(v time.Time) *WorkspaceLaneUpsert {
+	u.Set(workspacelane.FieldHeldAt, v)
+	return u
+}
+
+// UpdateHeldAt sets the "held_at" field to the value that was provided on create.
+func (u *WorkspaceLaneUpsert) UpdateHeldAt() *WorkspaceLaneUpsert {
+	u.SetExcluded(workspacelane.FieldHeldAt)
+	return u
+}
+
+// ClearHeldAt clears the value of the "held_at" field.
+func (u *WorkspaceLaneUpsert) ClearHeldAt() *WorkspaceLaneUpsert {
+	u.SetNull(workspacelane.FieldHeldAt)
 	return u
 }
 
@@ -397,6 +433,27 @@ func (u *WorkspaceLaneUpsertOne) UpdateReleasedAt() *WorkspaceLaneUpsertOne {
 func (u *WorkspaceLaneUpsertOne) ClearReleasedAt() *WorkspaceLaneUpsertOne {
 	return u.Update(func(s *WorkspaceLaneUpsert) {
 		s.ClearReleasedAt()
+	})
+}
+
+// SetHeldAt sets the "held_at" field.
+func (u *WorkspaceLaneUpsertOne) SetHeldAt(v time.Time) *WorkspaceLaneUpsertOne {
+	return u.Update(func(s *WorkspaceLaneUpsert) {
+		s.SetHeldAt(v)
+	})
+}
+
+// UpdateHeldAt sets the "held_at" field to the value that was provided on create.
+func (u *WorkspaceLaneUpsertOne) UpdateHeldAt() *WorkspaceLaneUpsertOne {
+	return u.Update(func(s *WorkspaceLaneUpsert) {
+		s.UpdateHeldAt()
+	})
+}
+
+// ClearHeldAt clears the value of the "held_at" field.
+func (u *WorkspaceLaneUpsertOne) ClearHeldAt() *WorkspaceLaneUpsertOne {
+	return u.Update(func(s *WorkspaceLaneUpsert) {
+		s.ClearHeldAt()
 	})
 }
 
@@ -682,6 +739,27 @@ func (u *WorkspaceLaneUpsertBulk) UpdateReleasedAt() *WorkspaceLaneUpsertBulk {
 func (u *WorkspaceLaneUpsertBulk) ClearReleasedAt() *WorkspaceLaneUpsertBulk {
 	return u.Update(func(s *WorkspaceLaneUpsert) {
 		s.ClearReleasedAt()
+	})
+}
+
+// SetHeldAt sets the "held_at" field.
+func (u *WorkspaceLaneUpsertBulk) SetHeldAt(v time.Time) *WorkspaceLaneUpsertBulk {
+	return u.Update(func(s *WorkspaceLaneUpsert) {
+		s.SetHeldAt(v)
+	})
+}
+
+// UpdateHeldAt sets the "held_at" field to the value that was provided on create.
+func (u *WorkspaceLaneUpsertBulk) UpdateHeldAt() *WorkspaceLaneUpsertBulk {
+	return u.Update(func(s *WorkspaceLaneUpsert) {
+		s.UpdateHeldAt()
+	})
+}
+
+// ClearHeldAt clears the value of the "held_at" field.
+func (u *WorkspaceLaneUpsertBulk) ClearHeldAt() *WorkspaceLaneUpsertBulk {
+	return u.Update(func(s *WorkspaceLaneUpsert) {
+		s.ClearHeldAt()
 	})
 }
 

@@ -97,6 +97,26 @@ func (_u *WorkspaceLaneUpdate) ClearReleasedAt() *WorkspaceLaneUpdate {
 	return _u
 }
 
+// SetHeldAt sets the "held_at" field.
+func (_u *WorkspaceLaneUpdate) SetHeldAt(v time.Time) *WorkspaceLaneUpdate {
+	_u.mutation.SetHeldAt(v)
+	return _u
+}
+
+// SetNillableHeldAt sets the "held_at" field if the given value is not nil.
+func (_u *WorkspaceLaneUpdate) SetNillableHeldAt(v *time.Time) *WorkspaceLaneUpdate {
+	if v != nil {
+		_u.SetHeldAt(*v)
+	}
+	return _u
+}
+
+// ClearHeldAt clears the value of the "held_at" field.
+func (_u *WorkspaceLaneUpdate) ClearHeldAt() *WorkspaceLaneUpdate {
+	_u.mutation.ClearHeldAt()
+	return _u
+}
+
 // Mutation returns the WorkspaceLaneMutation object of the builder.
 func (_u *WorkspaceLaneUpdate) Mutation() *WorkspaceLaneMutation {
 	return _u.mutation
@@ -164,6 +184,12 @@ func (_u *WorkspaceLaneUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if _u.mutation.ReleasedAtCleared() {
 		_spec.ClearField(workspacelane.FieldReleasedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.HeldAt(); ok {
+		_spec.SetField(workspacelane.FieldHeldAt, field.TypeTime, value)
+	}
+	if _u.mutation.HeldAtCleared() {
+		_spec.ClearField(workspacelane.FieldHeldAt, field.TypeTime)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -252,6 +278,26 @@ func (_u *WorkspaceLaneUpdateOne) SetNillableReleasedAt(v *time.Time) *Workspace
 // ClearReleasedAt clears the value of the "released_at" field.
 func (_u *WorkspaceLaneUpdateOne) ClearReleasedAt() *WorkspaceLaneUpdateOne {
 	_u.mutation.ClearReleasedAt()
+	return _u
+}
+
+// SetHeldAt sets the "held_at" field.
+func (_u *WorkspaceLaneUpdateOne) SetHeldAt(v time.Time) *WorkspaceLaneUpdateOne {
+	_u.mutation.SetHeldAt(v)
+	return _u
+}
+
+// SetNillableHeldAt sets the "held_at" field if the given value is not nil.
+func (_u *WorkspaceLaneUpdateOne) SetNillableHeldAt(v *time.Time) *WorkspaceLaneUpdateOne {
+	if v != nil {
+		_u.SetHeldAt(*v)
+	}
+	return _u
+}
+
+// ClearHeldAt clears the value of the "held_at" field.
+func (_u *WorkspaceLaneUpdateOne) ClearHeldAt() *WorkspaceLaneUpdateOne {
+	_u.mutation.ClearHeldAt()
 	return _u
 }
 
@@ -352,6 +398,12 @@ func (_u *WorkspaceLaneUpdateOne) sqlSave(ctx context.Context) (_node *Workspace
 	}
 	if _u.mutation.ReleasedAtCleared() {
 		_spec.ClearField(workspacelane.FieldReleasedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.HeldAt(); ok {
+		_spec.SetField(workspacelane.FieldHeldAt, field.TypeTime, value)
+	}
+	if _u.mutation.HeldAtCleared() {
+		_spec.ClearField(workspacelane.FieldHeldAt, field.TypeTime)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &WorkspaceLane{config: _u.config}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -298,6 +299,52 @@ func (ec *executionContext) fieldContext_DeleteAgentPayload_userErrors(_ context
 	return fc, nil
 }
 
+func (ec *executionContext) _LaunchLimit_count(ctx context.Context, field graphql.CollectedField, obj *domain.LaunchLimit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LaunchLimit_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LaunchLimit_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LaunchLimit", field, false, false, "Int")
+}
+
+func (ec *executionContext) _LaunchLimit_per(ctx context.Context, field graphql.CollectedField, obj *domain.LaunchLimit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LaunchLimit_per(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Per, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LaunchLimit_per(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LaunchLimit", field, false, false, "Duration")
+}
+
 func (ec *executionContext) _PauseAgentPayload_agent(ctx context.Context, field graphql.CollectedField, obj *model.PauseAgentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -352,6 +399,93 @@ func (ec *executionContext) _PauseAgentPayload_userErrors(ctx context.Context, f
 func (ec *executionContext) fieldContext_PauseAgentPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "PauseAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PauseAgentsPayload_agents(ctx context.Context, field graphql.CollectedField, obj *model.PauseAgentsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseAgentsPayload_agents(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Agents, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Agent) graphql.Marshaler {
+			return ec.marshalNAgent2ᚕᚖrouseᚗdevᚋrouseᚋentᚐAgentᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PauseAgentsPayload_agents(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PauseAgentsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PauseAgentsPayload_changedIds(ctx context.Context, field graphql.CollectedField, obj *model.PauseAgentsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseAgentsPayload_changedIds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ChangedIds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []xid.ID) graphql.Marshaler {
+			return ec.marshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PauseAgentsPayload_changedIds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PauseAgentsPayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _PauseAgentsPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.PauseAgentsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseAgentsPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PauseAgentsPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PauseAgentsPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -471,6 +605,93 @@ func (ec *executionContext) _ResumeAgentPayload_userErrors(ctx context.Context, 
 func (ec *executionContext) fieldContext_ResumeAgentPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "ResumeAgentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ResumeAgentsPayload_agents(ctx context.Context, field graphql.CollectedField, obj *model.ResumeAgentsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeAgentsPayload_agents(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Agents, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Agent) graphql.Marshaler {
+			return ec.marshalNAgent2ᚕᚖrouseᚗdevᚋrouseᚋentᚐAgentᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeAgentsPayload_agents(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResumeAgentsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Agent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ResumeAgentsPayload_changedIds(ctx context.Context, field graphql.CollectedField, obj *model.ResumeAgentsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeAgentsPayload_changedIds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ChangedIds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []xid.ID) graphql.Marshaler {
+			return ec.marshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeAgentsPayload_changedIds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResumeAgentsPayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ResumeAgentsPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ResumeAgentsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResumeAgentsPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResumeAgentsPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ResumeAgentsPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -886,8 +1107,11 @@ func (ec *executionContext) unmarshalInputCreateAgentInput(ctx context.Context, 
 	if _, present := asMap["instructions"]; !present {
 		asMap["instructions"] = ""
 	}
+	if _, present := asMap["launchLimit"]; !present {
+		asMap["launchLimit"] = map[string]any{"count": 60, "per": "PT1H"}
+	}
 
-	fieldsInOrder := [...]string{"workspaceId", "name", "role", "maxConcurrentSessions", "cooldown", "skipIdleWakeups", "instructions", "managerId", "sessionMaxRuns", "sessionMaxAge", "executor", "idempotencyKey"}
+	fieldsInOrder := [...]string{"workspaceId", "name", "role", "maxConcurrentSessions", "cooldown", "skipIdleWakeups", "instructions", "managerId", "sessionMaxRuns", "sessionMaxAge", "launchLimit", "executor", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -964,6 +1188,13 @@ func (ec *executionContext) unmarshalInputCreateAgentInput(ctx context.Context, 
 				return it, err
 			}
 			it.SessionMaxAge = data
+		case "launchLimit":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("launchLimit"))
+			data, err := ec.unmarshalOLaunchLimitInput2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐLaunchLimit(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.LaunchLimit = data
 		case "executor":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
 			directive0 := func(ctx context.Context) (any, error) {
@@ -1061,6 +1292,59 @@ func UnmarshalDeleteAgentInput(ctx context.Context, raw any) (model.DeleteAgentI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputLaunchLimitInput(ctx context.Context, obj any) (domain.LaunchLimit, error) {
+	var it domain.LaunchLimit
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["per"]; !present {
+		asMap["per"] = "PT1H"
+	}
+
+	fieldsInOrder := [...]string{"count", "per"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "count":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("count"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Count = data
+		case "per":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("per"))
+			data, err := ec.unmarshalNDuration2timeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Per = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalLaunchLimitInput unmarshals raw into the LaunchLimitInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalLaunchLimitInput(ctx context.Context, raw any) (domain.LaunchLimit, error) {
+	var out domain.LaunchLimit
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "LaunchLimitInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputPauseAgentInput(ctx context.Context, obj any) (model.PauseAgentInput, error) {
 	var it model.PauseAgentInput
 	if obj == nil {
@@ -1110,6 +1394,55 @@ func UnmarshalPauseAgentInput(ctx context.Context, raw any) (model.PauseAgentInp
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputPauseAgentsInput(ctx context.Context, obj any) (model.PauseAgentsInput, error) {
+	var it model.PauseAgentsInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"agentIds", "note"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "agentIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentIds"))
+			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentIds = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalPauseAgentsInput unmarshals raw into the PauseAgentsInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalPauseAgentsInput(ctx context.Context, raw any) (model.PauseAgentsInput, error) {
+	var out model.PauseAgentsInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "PauseAgentsInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputResumeAgentInput(ctx context.Context, obj any) (model.ResumeAgentInput, error) {
 	var it model.ResumeAgentInput
 	if obj == nil {
@@ -1149,6 +1482,48 @@ func (ec *executionContext) unmarshalInputResumeAgentInput(ctx context.Context, 
 func UnmarshalResumeAgentInput(ctx context.Context, raw any) (model.ResumeAgentInput, error) {
 	var out model.ResumeAgentInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "ResumeAgentInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputResumeAgentsInput(ctx context.Context, obj any) (model.ResumeAgentsInput, error) {
+	var it model.ResumeAgentsInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"agentIds"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "agentIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("agentIds"))
+			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgentIds = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalResumeAgentsInput unmarshals raw into the ResumeAgentsInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalResumeAgentsInput(ctx context.Context, raw any) (model.ResumeAgentsInput, error) {
+	var out model.ResumeAgentsInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ResumeAgentsInput", raw, &out)
 	return out, err
 }
 
@@ -1212,7 +1587,7 @@ func (ec *executionContext) unmarshalInputUpdateAgentInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"agentId", "expectedRevision", "name", "maxConcurrentSessions", "cooldown", "skipIdleWakeups", "instructions", "managerId", "sessionMaxRuns", "sessionMaxAge", "executor"}
+	fieldsInOrder := [...]string{"agentId", "expectedRevision", "name", "maxConcurrentSessions", "cooldown", "skipIdleWakeups", "instructions", "managerId", "sessionMaxRuns", "sessionMaxAge", "launchLimit", "executor"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1289,6 +1664,13 @@ func (ec *executionContext) unmarshalInputUpdateAgentInput(ctx context.Context, 
 				return it, err
 			}
 			it.SessionMaxAge = graphql.OmittableOf(data)
+		case "launchLimit":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("launchLimit"))
+			data, err := ec.unmarshalOLaunchLimitInput2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐLaunchLimit(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.LaunchLimit = graphql.OmittableOf(data)
 		case "executor":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("executor"))
 			directive0 := func(ctx context.Context) (any, error) {
@@ -1509,6 +1891,44 @@ func (ec *executionContext) _DeleteAgentPayload(ctx context.Context, sel ast.Sel
 	return out
 }
 
+var launchLimitImplementors = []string{"LaunchLimit"}
+
+func (ec *executionContext) _LaunchLimit(ctx context.Context, sel ast.SelectionSet, obj *domain.LaunchLimit) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, launchLimitImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("LaunchLimit")
+		case "count":
+			out.Values[i] = ec._LaunchLimit_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "per":
+			out.Values[i] = ec._LaunchLimit_per(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var pauseAgentPayloadImplementors = []string{"PauseAgentPayload", "MutationPayload"}
 
 func (ec *executionContext) _PauseAgentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.PauseAgentPayload) graphql.Marshaler {
@@ -1527,6 +1947,49 @@ func (ec *executionContext) _PauseAgentPayload(ctx context.Context, sel ast.Sele
 			}
 		case "userErrors":
 			out.Values[i] = ec._PauseAgentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var pauseAgentsPayloadImplementors = []string{"PauseAgentsPayload", "MutationPayload"}
+
+func (ec *executionContext) _PauseAgentsPayload(ctx context.Context, sel ast.SelectionSet, obj *model.PauseAgentsPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pauseAgentsPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PauseAgentsPayload")
+		case "agents":
+			out.Values[i] = ec._PauseAgentsPayload_agents(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "changedIds":
+			out.Values[i] = ec._PauseAgentsPayload_changedIds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._PauseAgentsPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -1575,6 +2038,49 @@ func (ec *executionContext) _ResumeAgentPayload(ctx context.Context, sel ast.Sel
 			}
 		case "userErrors":
 			out.Values[i] = ec._ResumeAgentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var resumeAgentsPayloadImplementors = []string{"ResumeAgentsPayload", "MutationPayload"}
+
+func (ec *executionContext) _ResumeAgentsPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ResumeAgentsPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, resumeAgentsPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ResumeAgentsPayload")
+		case "agents":
+			out.Values[i] = ec._ResumeAgentsPayload_agents(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "changedIds":
+			out.Values[i] = ec._ResumeAgentsPayload_changedIds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ResumeAgentsPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -1787,6 +2293,19 @@ func (ec *executionContext) marshalNPauseAgentPayload2ᚖrouseᚗdevᚋrouseᚋg
 	return ec._PauseAgentPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNPauseAgentsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseAgentsInput(ctx context.Context, v any) (model.PauseAgentsInput, error) {
+	res, err := ec.unmarshalInputPauseAgentsInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNPauseAgentsPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseAgentsPayload(ctx context.Context, sel ast.SelectionSet, v *model.PauseAgentsPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "PauseAgentsPayload!")
+		return graphql.Null
+	}
+	return ec._PauseAgentsPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNResumeAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeAgentInput(ctx context.Context, v any) (model.ResumeAgentInput, error) {
 	res, err := ec.unmarshalInputResumeAgentInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -1798,6 +2317,19 @@ func (ec *executionContext) marshalNResumeAgentPayload2ᚖrouseᚗdevᚋrouseᚋ
 		return graphql.Null
 	}
 	return ec._ResumeAgentPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNResumeAgentsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeAgentsInput(ctx context.Context, v any) (model.ResumeAgentsInput, error) {
+	res, err := ec.unmarshalInputResumeAgentsInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNResumeAgentsPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeAgentsPayload(ctx context.Context, sel ast.SelectionSet, v *model.ResumeAgentsPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ResumeAgentsPayload!")
+		return graphql.Null
+	}
+	return ec._ResumeAgentsPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNStopAgentInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐStopAgentInput(ctx context.Context, v any) (model.StopAgentInput, error) {
@@ -1897,6 +2429,21 @@ func (ec *executionContext) marshalOAgentStatus2ᚕrouseᚗdevᚋrouseᚋinterna
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalOLaunchLimit2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐLaunchLimit(ctx context.Context, sel ast.SelectionSet, v *domain.LaunchLimit) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._LaunchLimit(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOLaunchLimitInput2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐLaunchLimit(ctx context.Context, v any) (*domain.LaunchLimit, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputLaunchLimitInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -49,7 +49,7 @@ func (r *Resolver) createAgent(ctx context.Context, in model.CreateAgentInput) (
 	return r.Store.CreateAgent(ctx, store.CreateAgent{
 		WorkspaceID: in.WorkspaceID, Name: in.Name, Role: in.Role, MaxConcurrentSessions: sessions, Cooldown: cooldown,
 		SkipIdleWakeups: in.SkipIdleWakeups, Instructions: valueOf(in.Instructions), ManagerID: idOf(in.ManagerID),
-		SessionMaxRuns: in.SessionMaxRuns, SessionMaxAge: in.SessionMaxAge, ID: id, Executor: executor, Idempotency: once,
+		SessionMaxRuns: in.SessionMaxRuns, SessionMaxAge: in.SessionMaxAge, LaunchLimit: in.LaunchLimit, ID: id, Executor: executor, Idempotency: once,
 	})
 }
 

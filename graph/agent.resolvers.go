@@ -50,6 +50,29 @@ func (r *agentResolver) Executor(ctx context.Context, obj *ent.Agent) (model.Exe
 	return executorOf(obj.Executor), nil
 }
 
+// LaunchLimit is the resolver for the launchLimit field.
+func (r *agentResolver) LaunchLimit(ctx context.Context, obj *ent.Agent) (*domain.LaunchLimit, error) {
+	if obj.LaunchLimit == nil {
+		return nil, nil
+	}
+	return &domain.LaunchLimit{Count: *obj.LaunchLimit, Per: time.Duration(obj.LaunchLimitMs) * time.Millisecond}, nil
+}
+
+// UnattendedLaunches is the resolver for the unattendedLaunches field.
+func (r *agentResolver) UnattendedLaunches(ctx context.Context, obj *ent.Agent) (int, error) {
+	lane, err := r.lane(ctx, obj)
+	return lane.Window.Launches, err
+}
+
+// LaunchWindowEndsAt is the resolver for the launchWindowEndsAt field.
+func (r *agentResolver) LaunchWindowEndsAt(ctx context.Context, obj *ent.Agent) (*time.Time, error) {
+	lane, err := r.lane(ctx, obj)
+	if lane.Window.Limit == nil || lane.Window.Since.IsZero() {
+		return nil, err
+	}
+	return new(lane.Window.Since.Add(lane.Window.Limit.Per)), err
+}
+
 // LastWakeupFinishedAt is the resolver for the lastWakeupFinishedAt field.
 func (r *agentResolver) LastWakeupFinishedAt(ctx context.Context, obj *ent.Agent) (*time.Time, error) {
 	lane, err := r.lane(ctx, obj)
@@ -149,6 +172,22 @@ func (r *mutationResolver) StopAgent(ctx context.Context, input model.StopAgentI
 // ResumeAgent is the resolver for the resumeAgent field.
 func (r *mutationResolver) ResumeAgent(ctx context.Context, input model.ResumeAgentInput) (*model.ResumeAgentPayload, error) {
 	out, err := r.resumeAgent(ctx, input)
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// PauseAgents is the resolver for the pauseAgents field.
+func (r *mutationResolver) PauseAgents(ctx context.Context, input model.PauseAgentsInput) (*model.PauseAgentsPayload, error) {
+	agents, changed, err := r.pauseAgents(ctx, input)
+	out := &model.PauseAgentsPayload{Agents: agents, ChangedIds: changed}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// ResumeAgents is the resolver for the resumeAgents field.
+func (r *mutationResolver) ResumeAgents(ctx context.Context, input model.ResumeAgentsInput) (*model.ResumeAgentsPayload, error) {
+	agents, changed, err := r.resumeAgents(ctx, input)
+	out := &model.ResumeAgentsPayload{Agents: agents, ChangedIds: changed}
 	out.UserErrors, err = problems(err)
 	return out, err
 }

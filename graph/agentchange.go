@@ -36,7 +36,7 @@ func (r *Resolver) updateAgent(ctx context.Context, in model.UpdateAgentInput) (
 		Patch: domain.AgentPatch{
 			Name: changeOf(in.Name), Instructions: changeOf(in.Instructions), Sessions: changeOf(in.MaxConcurrentSessions),
 			Cooldown: changeOf(in.Cooldown), SkipIdleWakeups: changeOf(in.SkipIdleWakeups), ManagerID: changeOfID(in.ManagerID),
-			SessionMaxRuns: changeOf(in.SessionMaxRuns), SessionMaxAge: changeOf(in.SessionMaxAge),
+			SessionMaxRuns: changeOf(in.SessionMaxRuns), SessionMaxAge: changeOf(in.SessionMaxAge), LaunchLimit: changeOf(in.LaunchLimit),
 		},
 	})
 	if err != nil {

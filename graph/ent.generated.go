@@ -31,6 +31,9 @@ type AgentResolver interface {
 	Cooldown(ctx context.Context, obj *ent.Agent) (time.Duration, error)
 	SessionMaxAge(ctx context.Context, obj *ent.Agent) (*time.Duration, error)
 	Executor(ctx context.Context, obj *ent.Agent) (model.Executor, error)
+	LaunchLimit(ctx context.Context, obj *ent.Agent) (*domain.LaunchLimit, error)
+	UnattendedLaunches(ctx context.Context, obj *ent.Agent) (int, error)
+	LaunchWindowEndsAt(ctx context.Context, obj *ent.Agent) (*time.Time, error)
 	LastWakeupFinishedAt(ctx context.Context, obj *ent.Agent) (*time.Time, error)
 	AvailableAt(ctx context.Context, obj *ent.Agent) (*time.Time, error)
 	ActiveRunCount(ctx context.Context, obj *ent.Agent) (int, error)
@@ -169,6 +172,7 @@ type WorkspaceResolver interface {
 	Tasks(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.TaskFilter, orderBy *ent.TaskOrder) (*ent.TaskConnection, error)
 	Workflows(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*ent.WorkflowConnection, error)
 	OfficeWorkflow(ctx context.Context, obj *ent.Workspace) (*ent.Workflow, error)
+
 	Settings(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceSettings, error)
 	EventCursor(ctx context.Context, obj *ent.Workspace) (*entgql.Cursor[xid.ID], error)
 	Agents(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID], last *int, before *entgql.Cursor[xid.ID], filter *model.AgentFilter, orderBy *model.AgentOrder) (*ent.AgentConnection, error)
@@ -1618,6 +1622,84 @@ func (ec *executionContext) _Agent_executor(ctx context.Context, field graphql.C
 }
 func (ec *executionContext) fieldContext_Agent_executor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Agent", field, true, true, "Executor")
+}
+
+func (ec *executionContext) _Agent_launchLimit(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_launchLimit(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Agent().LaunchLimit(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.LaunchLimit) graphql.Marshaler {
+			return ec.marshalOLaunchLimit2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐLaunchLimit(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_launchLimit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Agent",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LaunchLimit(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Agent_unattendedLaunches(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_unattendedLaunches(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Agent().UnattendedLaunches(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_unattendedLaunches(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Agent", field, true, true, "Int")
+}
+
+func (ec *executionContext) _Agent_launchWindowEndsAt(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Agent_launchWindowEndsAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Agent().LaunchWindowEndsAt(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Agent_launchWindowEndsAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Agent", field, true, true, "DateTime")
 }
 
 func (ec *executionContext) _Agent_lastWakeupFinishedAt(ctx context.Context, field graphql.CollectedField, obj *ent.Agent) (ret graphql.Marshaler) {
@@ -9408,6 +9490,38 @@ func (ec *executionContext) fieldContext_Workspace_officeWorkflow(_ context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _Workspace_hold(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_hold(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hold, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.WorkspaceHold) graphql.Marshaler {
+			return ec.marshalOWorkspaceHold2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWorkspaceHold(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_hold(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WorkspaceHold(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Workspace_settings(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -10485,6 +10599,24 @@ func (ec *executionContext) _Agent(ctx context.Context, sel ast.SelectionSet, ob
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Agent_executor(ctx, field, obj)
+				})
+		case "launchLimit":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Agent_launchLimit(ctx, field, obj)
+				})
+		case "unattendedLaunches":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Agent_unattendedLaunches(ctx, field, obj)
+				})
+		case "launchWindowEndsAt":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Agent_launchWindowEndsAt(ctx, field, obj)
 				})
 		case "lastWakeupFinishedAt":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -13000,6 +13132,11 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Workspace_officeWorkflow(ctx, field, obj)
 				})
+		case "hold":
+			out.Values[i] = ec._Workspace_hold(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "settings":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -13511,6 +13648,22 @@ func (ec *executionContext) marshalNProjectEdge2ᚖrouseᚗdevᚋrouseᚋentᚐP
 		return graphql.Null
 	}
 	return ec._ProjectEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNRoutine2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRoutineᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.Routine) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNRoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNRoutine2ᚖrouseᚗdevᚋrouseᚋentᚐRoutine(ctx context.Context, sel ast.SelectionSet, v *ent.Routine) graphql.Marshaler {

@@ -280,6 +280,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._RevokeApiTokenPayload(ctx, sel, obj)
+	case model.RetryRunsPayload:
+		return ec._RetryRunsPayload(ctx, sel, &obj)
+	case *model.RetryRunsPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._RetryRunsPayload(ctx, sel, obj)
 	case model.RetryRunPayload:
 		return ec._RetryRunPayload(ctx, sel, &obj)
 	case *model.RetryRunPayload:
@@ -287,6 +294,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._RetryRunPayload(ctx, sel, obj)
+	case model.ResumeRoutinesPayload:
+		return ec._ResumeRoutinesPayload(ctx, sel, &obj)
+	case *model.ResumeRoutinesPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ResumeRoutinesPayload(ctx, sel, obj)
 	case model.ResumeRoutinePayload:
 		return ec._ResumeRoutinePayload(ctx, sel, &obj)
 	case *model.ResumeRoutinePayload:
@@ -294,6 +308,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._ResumeRoutinePayload(ctx, sel, obj)
+	case model.ResumeAgentsPayload:
+		return ec._ResumeAgentsPayload(ctx, sel, &obj)
+	case *model.ResumeAgentsPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ResumeAgentsPayload(ctx, sel, obj)
 	case model.ResumeAgentPayload:
 		return ec._ResumeAgentPayload(ctx, sel, &obj)
 	case *model.ResumeAgentPayload:
@@ -371,6 +392,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._ReportRunFailedPayload(ctx, sel, obj)
+	case model.ReleaseWorkspacePayload:
+		return ec._ReleaseWorkspacePayload(ctx, sel, &obj)
+	case *model.ReleaseWorkspacePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ReleaseWorkspacePayload(ctx, sel, obj)
 	case model.QueueRunPayload:
 		return ec._QueueRunPayload(ctx, sel, &obj)
 	case *model.QueueRunPayload:
@@ -378,6 +406,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._QueueRunPayload(ctx, sel, obj)
+	case model.PauseRoutinesPayload:
+		return ec._PauseRoutinesPayload(ctx, sel, &obj)
+	case *model.PauseRoutinesPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._PauseRoutinesPayload(ctx, sel, obj)
 	case model.PauseRoutinePayload:
 		return ec._PauseRoutinePayload(ctx, sel, &obj)
 	case *model.PauseRoutinePayload:
@@ -385,6 +420,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._PauseRoutinePayload(ctx, sel, obj)
+	case model.PauseAgentsPayload:
+		return ec._PauseAgentsPayload(ctx, sel, &obj)
+	case *model.PauseAgentsPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._PauseAgentsPayload(ctx, sel, obj)
 	case model.PauseAgentPayload:
 		return ec._PauseAgentPayload(ctx, sel, &obj)
 	case *model.PauseAgentPayload:
@@ -406,6 +448,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._MoveTaskPayload(ctx, sel, obj)
+	case model.HoldWorkspacePayload:
+		return ec._HoldWorkspacePayload(ctx, sel, &obj)
+	case *model.HoldWorkspacePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._HoldWorkspacePayload(ctx, sel, obj)
 	case model.FireRoutinePayload:
 		return ec._FireRoutinePayload(ctx, sel, &obj)
 	case *model.FireRoutinePayload:
@@ -511,6 +560,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CommentOnTaskPayload(ctx, sel, obj)
+	case model.CancelRunsPayload:
+		return ec._CancelRunsPayload(ctx, sel, &obj)
+	case *model.CancelRunsPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._CancelRunsPayload(ctx, sel, obj)
 	case model.CancelRunPayload:
 		return ec._CancelRunPayload(ctx, sel, &obj)
 	case *model.CancelRunPayload:

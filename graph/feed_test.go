@@ -39,6 +39,16 @@ var acts = []act{
 		w.must("pauseAgent", "__typename", of("agentId", id))
 		return of("agentId", id)
 	}, tells: []string{"USER AGENT_RESUMED agent resent resentRequestIds was"}},
+	{mutation: "pauseAgents", when: "of which one is stopped", input: func(w *feedWorld) map[string]any {
+		stopped := w.agent("Eve")
+		w.must("stopAgent", "__typename", of("agentId", stopped))
+		return of("agentIds", []string{w.ada(), stopped}, "note", "lunch")
+	}, tells: []string{"USER AGENT_PAUSED agent note pauseReason status"}},
+	{mutation: "resumeAgents", input: func(w *feedWorld) map[string]any {
+		ids := []string{w.ada(), w.agent("Eve")}
+		w.must("pauseAgents", "__typename", of("agentIds", ids))
+		return of("agentIds", ids)
+	}, tells: []string{"USER AGENT_RESUMED agent was", "USER AGENT_RESUMED agent was"}},
 	{mutation: "deleteAgent", when: "with a queued run", input: func(w *feedWorld) map[string]any {
 		id := w.ada()
 		w.wake(id)
@@ -146,6 +156,35 @@ var acts = []act{
 		w.must("cancelRun", "__typename", of("runId", run))
 		return of("runId", run)
 	}, tells: []string{"USER WAKEUP_RESENT agent", "USER WAKEUP_RETRY_SCHEDULED agent resent resentRequestIds was"}},
+
+	{mutation: "pauseRoutines", input: func(w *feedWorld) map[string]any { return of("routineIds", []string{w.daily().ID}) },
+		tells: []string{"USER ROUTINE_CHANGED agent routineId status"}},
+	{mutation: "resumeRoutines", input: func(w *feedWorld) map[string]any {
+		ids := []string{w.daily().ID}
+		w.must("pauseRoutines", "__typename", of("routineIds", ids))
+		return of("routineIds", ids)
+	}, tells: []string{"USER ROUTINE_CHANGED agent routineId status"}},
+	{mutation: "cancelRuns", when: "of which one is live", input: func(w *feedWorld) map[string]any {
+		w.wake(w.ada())
+		w.start()
+		w.wake(w.agent("Eve"))
+		return w.in("filter", of(), "dryRun", false, "note", "enough")
+	}, tells: []string{"USER RUN_CANCELLED agent note reason", "USER RUN_CANCEL_REQUESTED agent note reason"}},
+	{mutation: "retryRuns", when: "of which one is due", input: func(w *feedWorld) map[string]any {
+		w.wake(w.ada())
+		w.must("cancelRuns", "__typename", w.in("filter", of(), "dryRun", false))
+		w.wake(w.agent("Eve"))
+		return w.in("filter", of(), "dryRun", false)
+	}, tells: []string{"SYSTEM WAKEUP_RESENT agent"}},
+	{mutation: "holdWorkspace", when: "with a live run", input: func(w *feedWorld) map[string]any {
+		w.wake(w.ada())
+		w.start()
+		return w.in("note", "incident", "cancelLive", true)
+	}, tells: []string{"USER RUN_CANCEL_REQUESTED agent note reason", "USER WORKSPACE_HELD fires note since"}},
+	{mutation: "releaseWorkspace", input: func(w *feedWorld) map[string]any {
+		w.must("holdWorkspace", "__typename", w.in())
+		return w.in("note", "over")
+	}, tells: []string{"USER WORKSPACE_RELEASED fires note since"}},
 
 	{mutation: "createTask", input: func(w *feedWorld) map[string]any { return w.in("title", "Build", "assigneeId", w.ada()) },
 		tells: []string{"SYSTEM WAKEUP_QUEUED agent runId source task_id", "USER TASK_CHANGED agent created task_id"}},

@@ -383,6 +383,38 @@ func (ec *executionContext) fieldContext_LoopLiveness_verdict(_ context.Context,
 	return graphql.NewScalarFieldContext("LoopLiveness", field, false, false, "LoopVerdict")
 }
 
+func (ec *executionContext) _LoopLiveness_hold(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LoopLiveness_hold(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hold, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.WorkspaceHold) graphql.Marshaler {
+			return ec.marshalOWorkspaceHold2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWorkspaceHold(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_LoopLiveness_hold(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LoopLiveness",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WorkspaceHold(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _LoopLiveness_evaluatedAt(ctx context.Context, field graphql.CollectedField, obj *model.LoopLiveness) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2109,6 +2141,11 @@ func (ec *executionContext) _LoopLiveness(ctx context.Context, sel ast.Selection
 		case "verdict":
 			out.Values[i] = ec._LoopLiveness_verdict(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "hold":
+			out.Values[i] = ec._LoopLiveness_hold(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "evaluatedAt":

@@ -52,7 +52,7 @@ func (r *Resolver) readLiveness(ctx context.Context, workspaceID xid.ID) (*model
 		return nil, err
 	}
 	out := &model.LoopLiveness{
-		Verdict: l.Verdict, EvaluatedAt: l.EvaluatedAt, ActivatedAt: l.ActivatedAt, EligibleTriggerCount: l.EligibleTriggers, Triggers: triggerEvidence(l.Triggers),
+		Verdict: l.Verdict, Hold: l.Hold, EvaluatedAt: l.EvaluatedAt, ActivatedAt: l.ActivatedAt, EligibleTriggerCount: l.EligibleTriggers, Triggers: triggerEvidence(l.Triggers),
 		StuckRuns: runEvidence(l.StuckRuns, l.EvaluatedAt), SilentSuccesses: runEvidence(l.SilentSuccesses, l.EvaluatedAt), Gates: gateEvidence(l.Gates, l.EvaluatedAt),
 		TerminalShapes: shapeCounts(l.Shapes), Thresholds: &model.LoopThresholds{OverdueGrace: liveness.OverdueGrace, StrandedGrace: liveness.StrandedGrace,
 			QueuedGrace: liveness.QueuedGrace, ClaimedGrace: liveness.ClaimedGrace, Window: liveness.Window},

@@ -27,6 +27,7 @@ type ResolverRoot interface {
 	ApiToken() ApiTokenResolver
 	Approval() ApprovalResolver
 	Budget() BudgetResolver
+	CancelledRun() CancelledRunResolver
 	Comment() CommentResolver
 	ContinuationSummary() ContinuationSummaryResolver
 	CostGroup() CostGroupResolver
@@ -39,6 +40,7 @@ type ResolverRoot interface {
 	Mutation() MutationResolver
 	Project() ProjectResolver
 	Query() QueryResolver
+	RetriedRun() RetriedRunResolver
 	Routine() RoutineResolver
 	RoutineHealth() RoutineHealthResolver
 	RoutineHold() RoutineHoldResolver
@@ -62,6 +64,7 @@ type ResolverRoot interface {
 	Workflow() WorkflowResolver
 	WorkflowStep() WorkflowStepResolver
 	Workspace() WorkspaceResolver
+	WorkspaceHold() WorkspaceHoldResolver
 }
 
 type DirectiveRoot struct {
@@ -103,6 +106,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("AssignTaskInput", ec.unmarshalInputAssignTaskInput),
 			graphql.NewInputUnmarshaler("BudgetSubjectInput", ec.unmarshalInputBudgetSubjectInput),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
+			graphql.NewInputUnmarshaler("CancelRunsInput", ec.unmarshalInputCancelRunsInput),
 			graphql.NewInputUnmarshaler("ChannelAuthorInput", ec.unmarshalInputChannelAuthorInput),
 			graphql.NewInputUnmarshaler("CheckoutInput", ec.unmarshalInputCheckoutInput),
 			graphql.NewInputUnmarshaler("CommandExecutorInput", ec.unmarshalInputCommandExecutorInput),
@@ -123,9 +127,11 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("EchoExecutorInput", ec.unmarshalInputEchoExecutorInput),
 			graphql.NewInputUnmarshaler("ExecutorInput", ec.unmarshalInputExecutorInput),
 			graphql.NewInputUnmarshaler("FireRoutineInput", ec.unmarshalInputFireRoutineInput),
+			graphql.NewInputUnmarshaler("HoldWorkspaceInput", ec.unmarshalInputHoldWorkspaceInput),
 			graphql.NewInputUnmarshaler("HttpExecutorInput", ec.unmarshalInputHttpExecutorInput),
 			graphql.NewInputUnmarshaler("InboxFilter", ec.unmarshalInputInboxFilter),
 			graphql.NewInputUnmarshaler("KeptWorkingCopyInput", ec.unmarshalInputKeptWorkingCopyInput),
+			graphql.NewInputUnmarshaler("LaunchLimitInput", ec.unmarshalInputLaunchLimitInput),
 			graphql.NewInputUnmarshaler("ManualSpecInput", ec.unmarshalInputManualSpecInput),
 			graphql.NewInputUnmarshaler("McpHeaderInput", ec.unmarshalInputMcpHeaderInput),
 			graphql.NewInputUnmarshaler("McpServerInput", ec.unmarshalInputMcpServerInput),
@@ -133,9 +139,12 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
 			graphql.NewInputUnmarshaler("NoteProgressInput", ec.unmarshalInputNoteProgressInput),
 			graphql.NewInputUnmarshaler("PauseAgentInput", ec.unmarshalInputPauseAgentInput),
+			graphql.NewInputUnmarshaler("PauseAgentsInput", ec.unmarshalInputPauseAgentsInput),
 			graphql.NewInputUnmarshaler("PauseRoutineInput", ec.unmarshalInputPauseRoutineInput),
+			graphql.NewInputUnmarshaler("PauseRoutinesInput", ec.unmarshalInputPauseRoutinesInput),
 			graphql.NewInputUnmarshaler("PullExecutorInput", ec.unmarshalInputPullExecutorInput),
 			graphql.NewInputUnmarshaler("QueueRunInput", ec.unmarshalInputQueueRunInput),
+			graphql.NewInputUnmarshaler("ReleaseWorkspaceInput", ec.unmarshalInputReleaseWorkspaceInput),
 			graphql.NewInputUnmarshaler("RenderTemplateInput", ec.unmarshalInputRenderTemplateInput),
 			graphql.NewInputUnmarshaler("ReportRunFailedInput", ec.unmarshalInputReportRunFailedInput),
 			graphql.NewInputUnmarshaler("ReportRunHandedBackInput", ec.unmarshalInputReportRunHandedBackInput),
@@ -148,8 +157,11 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RequestApprovalInput", ec.unmarshalInputRequestApprovalInput),
 			graphql.NewInputUnmarshaler("ResolveInboxItemsInput", ec.unmarshalInputResolveInboxItemsInput),
 			graphql.NewInputUnmarshaler("ResumeAgentInput", ec.unmarshalInputResumeAgentInput),
+			graphql.NewInputUnmarshaler("ResumeAgentsInput", ec.unmarshalInputResumeAgentsInput),
 			graphql.NewInputUnmarshaler("ResumeRoutineInput", ec.unmarshalInputResumeRoutineInput),
+			graphql.NewInputUnmarshaler("ResumeRoutinesInput", ec.unmarshalInputResumeRoutinesInput),
 			graphql.NewInputUnmarshaler("RetryRunInput", ec.unmarshalInputRetryRunInput),
+			graphql.NewInputUnmarshaler("RetryRunsInput", ec.unmarshalInputRetryRunsInput),
 			graphql.NewInputUnmarshaler("RevokeApiTokenInput", ec.unmarshalInputRevokeApiTokenInput),
 			graphql.NewInputUnmarshaler("RotateTriggerSecretInput", ec.unmarshalInputRotateTriggerSecretInput),
 			graphql.NewInputUnmarshaler("RoutineFilter", ec.unmarshalInputRoutineFilter),
@@ -411,6 +423,12 @@ enum ActivityCode {
   WAKEUP_REQUESTED
   "The end of a live run was asked for."
   RUN_CANCEL_REQUESTED
+  "A person holds the workspace, or changed how."
+  WORKSPACE_HELD
+  "A person let the workspace go on."
+  WORKSPACE_RELEASED
+  "The workspace was changed."
+  WORKSPACE_CHANGED
 }
 
 "Page of Activity."
@@ -476,6 +494,12 @@ extend type Subscription {
   sessionMaxAge: Duration
   "Executor preference."
   executor: Executor
+  "The brake on loops: how many launches it may have that neither a person nor a schedule asked for; null: any number."
+  launchLimit: LaunchLimit
+  "Such launches in the current window of its launchLimit."
+  unattendedLaunches: Int!
+  "When that window is over; null when none has begun, or there is no limit."
+  launchWindowEndsAt: DateTime
   "When its last wakeup finished."
   lastWakeupFinishedAt: DateTime
   "Earliest instant it may be claimed again; null when now."
@@ -506,6 +530,22 @@ extend type Subscription {
   continuationSummaries("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): ContinuationSummaryConnection! @page
   "Routines that target it, in the order they were made."
   routines("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): RoutineConnection! @page
+}
+
+"How many launches an agent may have, in a window that begins with the first of them, that neither a person nor a schedule asked for: agents did, or webhooks. Further ones wait (LOOP_BREAKER) until the window is over, and the inbox tells what was found."
+type LaunchLimit {
+  "Launches."
+  count: Int!
+  "Length of the window."
+  per: Duration!
+}
+
+"How many launches an agent may have in a window that neither a person nor a schedule asked for."
+input LaunchLimitInput {
+  "Launches, 1..100000."
+  count: Int!
+  "Length of the window, PT1S..PT168H."
+  per: Duration! = "PT1H"
 }
 
 "Status of an agent."
@@ -559,6 +599,10 @@ extend type Mutation {
   stopAgent("Input." input: StopAgentInput!): StopAgentPayload! @requires(scopes: [OPERATE])
   "Let a held agent go on; the events that its hold dropped and that still have their reason are sent again."
   resumeAgent("Input." input: ResumeAgentInput!): ResumeAgentPayload! @requires(scopes: [OPERATE])
+  "Hold several agents, all or none. Those that are paused by a person, or stopped, stay as they are."
+  pauseAgents("Input." input: PauseAgentsInput!): PauseAgentsPayload! @requires(scopes: [OPERATE])
+  "Let several held agents go on, all or none. What their holds dropped is sent again step by step, within seconds. Those that nobody holds stay as they are."
+  resumeAgents("Input." input: ResumeAgentsInput!): ResumeAgentsPayload! @requires(scopes: [OPERATE])
   "Remove an agent; its history stays, its routines stop firing, its queued runs end CANCELLED, its live ones are asked to end."
   deleteAgent("Input." input: DeleteAgentInput!): DeleteAgentPayload! @requires(scopes: [ADMIN])
   "Wake an agent now (source USER)."
@@ -587,6 +631,8 @@ input CreateAgentInput {
   sessionMaxRuns: Int
   "Session rotation by age, at least PT1M."
   sessionMaxAge: Duration
+  "The brake on loops; null: none."
+  launchLimit: LaunchLimitInput = { count: 60, per: "PT1H" }
   "Executor preference."
   executor: ExecutorInput @requires(scopes: [ADMIN])
   "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
@@ -629,6 +675,8 @@ input UpdateAgentInput {
   sessionMaxRuns: Int
   "Session rotation by age; null: none."
   sessionMaxAge: Duration
+  "The brake on loops; null: none. What waits because of the former one is looked at again."
+  launchLimit: LaunchLimitInput
   "Executor preference, whole; values are kept from the old one where the input says keep. null: none."
   executor: ExecutorInput @requires(scopes: [ADMIN])
 }
@@ -695,6 +743,40 @@ type ResumeAgentPayload implements MutationPayload {
   wakeupRequestCount: Int!
   "The agent; null on error."
   agent: Agent
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of pauseAgents."
+input PauseAgentsInput {
+  "Agents, 1..100, each once."
+  agentIds: [ID!]!
+  "Remark for the feed, at most 1000 characters."
+  note: String
+}
+
+"Result of pauseAgents."
+type PauseAgentsPayload implements MutationPayload {
+  "The agents, in the order asked; empty on error."
+  agents: [Agent!]!
+  "Those of them that this paused."
+  changedIds: [ID!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of resumeAgents."
+input ResumeAgentsInput {
+  "Agents, 1..100, each once."
+  agentIds: [ID!]!
+}
+
+"Result of resumeAgents."
+type ResumeAgentsPayload implements MutationPayload {
+  "The agents, in the order asked; empty on error."
+  agents: [Agent!]!
+  "Those of them that this resumed."
+  changedIds: [ID!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -1644,6 +1726,10 @@ enum EndReason {
   No executor.
   """
   NO_EXECUTOR
+  """
+  A person holds the workspace, and slots of schedules are skipped meanwhile.
+  """
+  WORKSPACE_HELD
 }
 """
 An object with a globally unique, type-prefixed id (run_…, rtn_…).
@@ -3303,8 +3389,10 @@ type ResolveInboxItemsPayload implements MutationPayload {
 
 "Answer to: did the unattended loop run? One captured instant, no writes."
 type LoopLiveness {
-  "Verdict: the first of UNKNOWN, DEAD, DEGRADED, NOT_ARMED, HEALTHY that matches."
+  "Verdict: the first of UNKNOWN, DEAD, HELD, DEGRADED, NOT_ARMED, HEALTHY that matches."
   verdict: LoopVerdict!
+  "Who holds the workspace; null: nobody does."
+  hold: WorkspaceHold
   "The one instant every threshold was applied to."
   evaluatedAt: DateTime!
   "Thresholds used."
@@ -3333,6 +3421,8 @@ enum LoopVerdict {
   UNKNOWN
   "A due trigger did not fire."
   DEAD
+  "A person holds the workspace, so that nothing of it begins. Slots that wait for that are not late."
+  HELD
   "Stuck runs, silent successes, or fires that wait for one without work on its way."
   DEGRADED
   "No enabled schedule."
@@ -3960,7 +4050,7 @@ type Waiting {
   hold: QueueHold!
   "Until when, where that is known."
   until: DateTime
-  "Since when, where that is known: of NO_SCHEDULER, when a scheduler gave its last sign of life."
+  "Since when, where that is known: of NO_SCHEDULER, when a scheduler gave its last sign of life; of WORKSPACE_HELD, when the hold began."
   since: DateTime
   "The reason in words, with what to do."
   message: String!
@@ -4000,6 +4090,10 @@ enum QueueHold {
   NO_WORKER
   "No scheduler runs: every server has ended, or is on standby. Nothing else holds it."
   NO_SCHEDULER
+  "A person holds the workspace: nothing of it begins until releaseWorkspace."
+  WORKSPACE_HELD
+  "The agent has had as many launches as its launchLimit allows that neither a person nor a schedule asked for."
+  LOOP_BREAKER
 }
 
 extend type Workspace {
@@ -4211,6 +4305,10 @@ extend type Mutation {
   pauseRoutine("Input." input: PauseRoutineInput!): PauseRoutinePayload! @requires(scopes: [OPERATE])
   "Let it go on; ticks missed while paused are not caught up."
   resumeRoutine("Input." input: ResumeRoutineInput!): ResumeRoutinePayload! @requires(scopes: [OPERATE])
+  "Pause several routines, all or none. Those that are paused stay as they are."
+  pauseRoutines("Input." input: PauseRoutinesInput!): PauseRoutinesPayload! @requires(scopes: [OPERATE])
+  "Let several routines fire again, all or none; their schedules go on from now. Those that are active stay as they are."
+  resumeRoutines("Input." input: ResumeRoutinesInput!): ResumeRoutinesPayload! @requires(scopes: [OPERATE])
   "Retire it for good, keeping history; its triggers are switched off."
   archiveRoutine("Input." input: ArchiveRoutineInput!): ArchiveRoutinePayload! @requires(scopes: [ADMIN])
   "Delete it and its triggers; its history stays, what it sent and did not start ends CANCELLED (ROUTINE_DELETED)."
@@ -4341,6 +4439,38 @@ input PauseRoutineInput {
 type PauseRoutinePayload implements MutationPayload {
   "The routine; null on error."
   routine: Routine
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of pauseRoutines."
+input PauseRoutinesInput {
+  "Routines, 1..100, each once."
+  routineIds: [ID!]!
+}
+
+"Result of pauseRoutines."
+type PauseRoutinesPayload implements MutationPayload {
+  "The routines, in the order asked; empty on error."
+  routines: [Routine!]!
+  "Those of them that this paused."
+  changedIds: [ID!]!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of resumeRoutines."
+input ResumeRoutinesInput {
+  "Routines, 1..100, each once."
+  routineIds: [ID!]!
+}
+
+"Result of resumeRoutines."
+type ResumeRoutinesPayload implements MutationPayload {
+  "The routines, in the order asked; empty on error."
+  routines: [Routine!]!
+  "Those of them that this resumed."
+  changedIds: [ID!]!
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
@@ -4822,6 +4952,112 @@ extend type Mutation {
   cancelRun("Input." input: CancelRunInput!): CancelRunPayload! @requires(scopes: [OPERATE])
   "Let a run be tried now. A parked run is due at once, whatever it waits for but open blockers. The wakeups of a run that FAILED or was CANCELLED are sent again, the same rows, into a new run. Counts of failures, limits and losses are reset."
   retryRun("Input." input: RetryRunInput!): RetryRunPayload! @requires(scopes: [OPERATE])
+  "Cancel the queued and live runs that a filter selects, oldest first. Unless dryRun is false, it says what would become of each, and changes nothing."
+  cancelRuns("Input." input: CancelRunsInput!): CancelRunsPayload! @requires(scopes: [OPERATE])
+  "Let the parked, failed and cancelled runs be tried now that a filter selects, oldest first, each as retryRun does. Unless dryRun is false, it says what would become of each, and changes nothing."
+  retryRuns("Input." input: RetryRunsInput!): RetryRunsPayload! @requires(scopes: [OPERATE])
+}
+
+"Input of cancelRuns."
+input CancelRunsInput {
+  "Workspace."
+  workspaceId: ID!
+  "Which runs. An empty filter is every queued and live run."
+  filter: RunFilter!
+  "Say what would become of each, and change nothing."
+  dryRun: Boolean = true
+  "Most runs, 1..1000."
+  limit: Int = 100
+  "Remark, at most 1000 characters."
+  note: String
+  "Makes a repeated call go on with the first one's runs, and return its results; 1..255 characters, remembered 24 hours. Of a dry run it means nothing."
+  idempotencyKey: String
+}
+
+"Result of cancelRuns."
+type CancelRunsPayload implements MutationPayload {
+  "What became, or would become, of each run, oldest first."
+  results: [CancelledRun!]!
+  "More runs match than the limit."
+  more: Boolean!
+  "Nothing was changed."
+  dryRun: Boolean!
+  "True when the key was used before."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"What cancelRuns made of a run."
+type CancelledRun {
+  "Id of the run."
+  runId: ID!
+  "The run as it is now; null when it was pruned."
+  run: Run
+  "What became of it, or would."
+  outcome: CancelOutcome!
+}
+
+"What a cancel makes of a run."
+enum CancelOutcome {
+  "It was queued, or waited for a worker, and has ended."
+  CANCELLED
+  "It is live, and its owner was asked to end it."
+  ASKED_TO_END
+  "It had ended before."
+  TOO_LATE
+}
+
+"Input of retryRuns."
+input RetryRunsInput {
+  "Workspace."
+  workspaceId: ID!
+  "Which runs. An empty filter is every parked, failed and cancelled run."
+  filter: RunFilter!
+  "Say what would become of each, and change nothing."
+  dryRun: Boolean = true
+  "Most runs, 1..1000."
+  limit: Int = 100
+  "Remark, at most 1000 characters."
+  note: String
+  "Makes a repeated call go on with the first one's runs, and return its results; 1..255 characters, remembered 24 hours. Of a dry run it means nothing."
+  idempotencyKey: String
+}
+
+"Result of retryRuns."
+type RetryRunsPayload implements MutationPayload {
+  "What became, or would become, of each run, oldest first."
+  results: [RetriedRun!]!
+  "More runs match than the limit."
+  more: Boolean!
+  "Nothing was changed."
+  dryRun: Boolean!
+  "True when the key was used before."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"What retryRuns made of a run."
+type RetriedRun {
+  "Id of the run."
+  runId: ID!
+  "The run as it is now; null when it was pruned."
+  run: Run
+  "What became of it, or would."
+  outcome: RetryOutcome!
+  "Why it was refused, and what to do; null unless it was."
+  message: String
+}
+
+"What a person's retry makes of a run."
+enum RetryOutcome {
+  "It was parked, and is due now."
+  MADE_DUE
+  "Its wakeups were sent again, into a new run."
+  SENT_AGAIN
+  "Nothing was done; the message says why."
+  REFUSED
 }
 
 "Input of cancelRun."
@@ -6300,6 +6536,8 @@ type CreateWorkflowPayload implements MutationPayload {
 }
 `, BuiltIn: false},
 	{Name: "../schema/workspace.graphql", Input: `extend type Workspace {
+  "Who holds it, so that nothing of it begins; null: nobody does."
+  hold: WorkspaceHold
   "Settings."
   settings: WorkspaceSettings!
   "Head of the event log; take it with a snapshot and pass it as ` + "`" + `after` + "`" + ` to workspaceActivity."
@@ -6404,6 +6642,26 @@ type CreateWorkflowPayload implements MutationPayload {
   ): ApiTokenConnection! @page @requires(scopes: [ADMIN])
 }
 
+"A person's hold of a workspace: nothing of it is claimed, by any process. What causes wakes is taken, and waits."
+type WorkspaceHold {
+  "Who holds it, or changed the hold last."
+  by: Actor!
+  "Since when."
+  since: DateTime!
+  "Why, in the person's words; null: they did not say."
+  note: String
+  "What becomes of its schedules' slots meanwhile."
+  fires: HoldFires!
+}
+
+"What becomes of the slots of schedules while their workspace is held. What webhooks and people fire is taken, and waits, either way."
+enum HoldFires {
+  "They wait. When the hold ends, each routine catches up by its policy."
+  HOLD
+  "Each is recorded SKIPPED, with the reason WORKSPACE_HELD."
+  SKIP
+}
+
 "Settings of a workspace."
 type WorkspaceSettings {
   "Executor when neither task, agent nor project names one."
@@ -6416,6 +6674,8 @@ type WorkspaceSettings {
   coalescingWindow: Duration!
   "Zone used when a schedule names none."
   defaultTimeZone: TimeZone!
+  "How often in a row wakes may cause wakes, before the next one is SKIPPED (HOP_LIMIT). A webhook that is called from a run goes on with its chain."
+  maxHops: Int!
 }
 
 extend type Query {
@@ -6437,6 +6697,50 @@ extend type Mutation {
 extend type Mutation {
   "Change settings. Absent fields stay; null gives a field its default, or none where there may be none. Hours are clamped to 1..720, the window to PT0S..PT60S."
   updateWorkspaceSettings("Input." input: UpdateWorkspaceSettingsInput!): UpdateWorkspaceSettingsPayload! @requires(scopes: [ADMIN])
+  "Stop everything: nothing of the workspace is claimed, by any process, from now on. Causes are taken, and their runs wait (WORKSPACE_HELD). Of what is held it changes the note and the fires."
+  holdWorkspace("Input." input: HoldWorkspaceInput!): HoldWorkspacePayload! @requires(scopes: [OPERATE])
+  "Let a held workspace go on: what waits is taken in its order, and slots that waited are caught up by each routine's policy. What nobody holds stays as it is."
+  releaseWorkspace("Input." input: ReleaseWorkspaceInput!): ReleaseWorkspacePayload! @requires(scopes: [OPERATE])
+}
+
+"Input of holdWorkspace."
+input HoldWorkspaceInput {
+  "Workspace."
+  workspaceId: ID!
+  "Why, for those who see it held, at most 1000 characters. Absent or empty, a hold keeps the note that it has."
+  note: String
+  "Ask its live runs to end, too; those that wait for a worker end at once."
+  cancelLive: Boolean = false
+  "What becomes of its schedules' slots meanwhile."
+  fires: HoldFires = HOLD
+}
+
+"Result of holdWorkspace."
+type HoldWorkspacePayload implements MutationPayload {
+  "The workspace; null on error."
+  workspace: Workspace
+  "Live runs that cancelLive asked to end, the first 100 of them. Those that waited for a worker have ended."
+  runsAskedToEnd: [Run!]!
+  "How many they are, runsAskedToEnd included."
+  runsAskedToEndCount: Int!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of releaseWorkspace."
+input ReleaseWorkspaceInput {
+  "Workspace."
+  workspaceId: ID!
+  "Remark for the feed, at most 1000 characters."
+  note: String
+}
+
+"Result of releaseWorkspace."
+type ReleaseWorkspacePayload implements MutationPayload {
+  "The workspace; null on error."
+  workspace: Workspace
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
 }
 
 "Input of updateWorkspaceSettings."
@@ -6457,6 +6761,8 @@ input UpdateWorkspaceSettingsInput {
   coalescingWindow: Duration
   "Zone of schedules that are saved later and name none; null: UTC."
   defaultTimeZone: TimeZone
+  "How often in a row wakes may cause wakes, 1..1000; null: 25."
+  maxHops: Int
 }
 
 "Result of updateWorkspaceSettings."
@@ -6626,6 +6932,12 @@ func (ec *executionContext) childFields_Agent(ctx context.Context, field graphql
 		return ec.fieldContext_Agent_sessionMaxAge(ctx, field)
 	case "executor":
 		return ec.fieldContext_Agent_executor(ctx, field)
+	case "launchLimit":
+		return ec.fieldContext_Agent_launchLimit(ctx, field)
+	case "unattendedLaunches":
+		return ec.fieldContext_Agent_unattendedLaunches(ctx, field)
+	case "launchWindowEndsAt":
+		return ec.fieldContext_Agent_launchWindowEndsAt(ctx, field)
 	case "lastWakeupFinishedAt":
 		return ec.fieldContext_Agent_lastWakeupFinishedAt(ctx, field)
 	case "availableAt":
@@ -6890,6 +7202,34 @@ func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, fi
 		return ec.fieldContext_CancelRunPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CancelRunPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CancelRunsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "results":
+		return ec.fieldContext_CancelRunsPayload_results(ctx, field)
+	case "more":
+		return ec.fieldContext_CancelRunsPayload_more(ctx, field)
+	case "dryRun":
+		return ec.fieldContext_CancelRunsPayload_dryRun(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CancelRunsPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CancelRunsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CancelRunsPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CancelledRun(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "runId":
+		return ec.fieldContext_CancelledRun_runId(ctx, field)
+	case "run":
+		return ec.fieldContext_CancelledRun_run(ctx, field)
+	case "outcome":
+		return ec.fieldContext_CancelledRun_outcome(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CancelledRun", field.Name)
 }
 
 func (ec *executionContext) childFields_Checkout(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7306,6 +7646,20 @@ func (ec *executionContext) childFields_FireRoutinePayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type FireRoutinePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_HoldWorkspacePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "workspace":
+		return ec.fieldContext_HoldWorkspacePayload_workspace(ctx, field)
+	case "runsAskedToEnd":
+		return ec.fieldContext_HoldWorkspacePayload_runsAskedToEnd(ctx, field)
+	case "runsAskedToEndCount":
+		return ec.fieldContext_HoldWorkspacePayload_runsAskedToEndCount(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_HoldWorkspacePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type HoldWorkspacePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_InboxItem(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -7348,6 +7702,16 @@ func (ec *executionContext) childFields_InboxItemEdge(ctx context.Context, field
 		return ec.fieldContext_InboxItemEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type InboxItemEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_LaunchLimit(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "count":
+		return ec.fieldContext_LaunchLimit_count(ctx, field)
+	case "per":
+		return ec.fieldContext_LaunchLimit_per(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LaunchLimit", field.Name)
 }
 
 func (ec *executionContext) childFields_Link(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7408,6 +7772,8 @@ func (ec *executionContext) childFields_LoopLiveness(ctx context.Context, field 
 	switch field.Name {
 	case "verdict":
 		return ec.fieldContext_LoopLiveness_verdict(ctx, field)
+	case "hold":
+		return ec.fieldContext_LoopLiveness_hold(ctx, field)
 	case "evaluatedAt":
 		return ec.fieldContext_LoopLiveness_evaluatedAt(ctx, field)
 	case "thresholds":
@@ -7630,6 +7996,18 @@ func (ec *executionContext) childFields_PauseAgentPayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type PauseAgentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_PauseAgentsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "agents":
+		return ec.fieldContext_PauseAgentsPayload_agents(ctx, field)
+	case "changedIds":
+		return ec.fieldContext_PauseAgentsPayload_changedIds(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_PauseAgentsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PauseAgentsPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_PauseRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "routine":
@@ -7638,6 +8016,18 @@ func (ec *executionContext) childFields_PauseRoutinePayload(ctx context.Context,
 		return ec.fieldContext_PauseRoutinePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PauseRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_PauseRoutinesPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "routines":
+		return ec.fieldContext_PauseRoutinesPayload_routines(ctx, field)
+	case "changedIds":
+		return ec.fieldContext_PauseRoutinesPayload_changedIds(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_PauseRoutinesPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PauseRoutinesPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_PlannedFire(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7752,6 +8142,16 @@ func (ec *executionContext) childFields_QueueStats(ctx context.Context, field gr
 		return ec.fieldContext_QueueStats_at(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type QueueStats", field.Name)
+}
+
+func (ec *executionContext) childFields_ReleaseWorkspacePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "workspace":
+		return ec.fieldContext_ReleaseWorkspacePayload_workspace(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReleaseWorkspacePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReleaseWorkspacePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_ReportRunFailedPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7888,6 +8288,18 @@ func (ec *executionContext) childFields_ResumeAgentPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type ResumeAgentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ResumeAgentsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "agents":
+		return ec.fieldContext_ResumeAgentsPayload_agents(ctx, field)
+	case "changedIds":
+		return ec.fieldContext_ResumeAgentsPayload_changedIds(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ResumeAgentsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ResumeAgentsPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_ResumeRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "routine":
@@ -7896,6 +8308,32 @@ func (ec *executionContext) childFields_ResumeRoutinePayload(ctx context.Context
 		return ec.fieldContext_ResumeRoutinePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ResumeRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ResumeRoutinesPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "routines":
+		return ec.fieldContext_ResumeRoutinesPayload_routines(ctx, field)
+	case "changedIds":
+		return ec.fieldContext_ResumeRoutinesPayload_changedIds(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ResumeRoutinesPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ResumeRoutinesPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RetriedRun(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "runId":
+		return ec.fieldContext_RetriedRun_runId(ctx, field)
+	case "run":
+		return ec.fieldContext_RetriedRun_run(ctx, field)
+	case "outcome":
+		return ec.fieldContext_RetriedRun_outcome(ctx, field)
+	case "message":
+		return ec.fieldContext_RetriedRun_message(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RetriedRun", field.Name)
 }
 
 func (ec *executionContext) childFields_RetryRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7910,6 +8348,22 @@ func (ec *executionContext) childFields_RetryRunPayload(ctx context.Context, fie
 		return ec.fieldContext_RetryRunPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RetryRunPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RetryRunsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "results":
+		return ec.fieldContext_RetryRunsPayload_results(ctx, field)
+	case "more":
+		return ec.fieldContext_RetryRunsPayload_more(ctx, field)
+	case "dryRun":
+		return ec.fieldContext_RetryRunsPayload_dryRun(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RetryRunsPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RetryRunsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RetryRunsPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_RevokeApiTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -9246,6 +9700,8 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_workflows(ctx, field)
 	case "officeWorkflow":
 		return ec.fieldContext_Workspace_officeWorkflow(ctx, field)
+	case "hold":
+		return ec.fieldContext_Workspace_hold(ctx, field)
 	case "settings":
 		return ec.fieldContext_Workspace_settings(ctx, field)
 	case "eventCursor":
@@ -9322,6 +9778,20 @@ func (ec *executionContext) childFields_WorkspaceEdge(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type WorkspaceEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_WorkspaceHold(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "by":
+		return ec.fieldContext_WorkspaceHold_by(ctx, field)
+	case "since":
+		return ec.fieldContext_WorkspaceHold_since(ctx, field)
+	case "note":
+		return ec.fieldContext_WorkspaceHold_note(ctx, field)
+	case "fires":
+		return ec.fieldContext_WorkspaceHold_fires(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WorkspaceHold", field.Name)
+}
+
 func (ec *executionContext) childFields_WorkspaceSettings(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "defaultExecutor":
@@ -9334,6 +9804,8 @@ func (ec *executionContext) childFields_WorkspaceSettings(ctx context.Context, f
 		return ec.fieldContext_WorkspaceSettings_coalescingWindow(ctx, field)
 	case "defaultTimeZone":
 		return ec.fieldContext_WorkspaceSettings_defaultTimeZone(ctx, field)
+	case "maxHops":
+		return ec.fieldContext_WorkspaceSettings_maxHops(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type WorkspaceSettings", field.Name)
 }

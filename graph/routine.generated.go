@@ -7,7 +7,6 @@ import (
 	"math"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -19,14 +18,6 @@ import (
 
 // region    ************************** generated!.gotpl **************************
 
-type RoutineHealthResolver interface {
-	CostUsdLast30Days(ctx context.Context, obj *model.RoutineHealth) (string, error)
-	CostIsPartial(ctx context.Context, obj *model.RoutineHealth) (bool, error)
-}
-type RoutineHoldResolver interface {
-	Fire(ctx context.Context, obj *model.RoutineHold) (*ent.RoutineRun, error)
-	Run(ctx context.Context, obj *model.RoutineHold) (*ent.Run, error)
-}
 type TaskTemplateResolver interface {
 	Project(ctx context.Context, obj *domain.TaskTemplate) (*ent.Project, error)
 }
@@ -211,38 +202,6 @@ func (ec *executionContext) _CreateRoutinePayload_replayed(ctx context.Context, 
 }
 func (ec *executionContext) fieldContext_CreateRoutinePayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CreateRoutinePayload", field, false, false, "Boolean")
-}
-
-func (ec *executionContext) _CreateRoutinePayload_warnings(ctx context.Context, field graphql.CollectedField, obj *model.CreateRoutinePayload) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_CreateRoutinePayload_warnings(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Warnings, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
-			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_CreateRoutinePayload_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "CreateRoutinePayload",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Advisory(ctx, field)
-		},
-	}
-	return fc, nil
 }
 
 func (ec *executionContext) _CreateRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CreateRoutinePayload) (ret graphql.Marshaler) {
@@ -515,6 +474,93 @@ func (ec *executionContext) fieldContext_PauseRoutinePayload_userErrors(_ contex
 	return fc, nil
 }
 
+func (ec *executionContext) _PauseRoutinesPayload_routines(ctx context.Context, field graphql.CollectedField, obj *model.PauseRoutinesPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseRoutinesPayload_routines(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Routines, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Routine) graphql.Marshaler {
+			return ec.marshalNRoutine2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRoutineᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PauseRoutinesPayload_routines(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PauseRoutinesPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PauseRoutinesPayload_changedIds(ctx context.Context, field graphql.CollectedField, obj *model.PauseRoutinesPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseRoutinesPayload_changedIds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ChangedIds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []xid.ID) graphql.Marshaler {
+			return ec.marshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PauseRoutinesPayload_changedIds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PauseRoutinesPayload", field, false, false, "ID")
+}
+
+func (ec *executionContext) _PauseRoutinesPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.PauseRoutinesPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PauseRoutinesPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PauseRoutinesPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PauseRoutinesPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ResumeRoutinePayload_routine(ctx context.Context, field graphql.CollectedField, obj *model.ResumeRoutinePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -579,307 +625,91 @@ func (ec *executionContext) fieldContext_ResumeRoutinePayload_userErrors(_ conte
 	return fc, nil
 }
 
-func (ec *executionContext) _RoutineHealth_lastSuccessAt(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
+func (ec *executionContext) _ResumeRoutinesPayload_routines(ctx context.Context, field graphql.CollectedField, obj *model.ResumeRoutinesPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RoutineHealth_lastSuccessAt(ctx, field)
+			return ec.fieldContext_ResumeRoutinesPayload_routines(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.LastSuccessAt, nil
+			return obj.Routines, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
-			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_RoutineHealth_lastSuccessAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RoutineHealth", field, false, false, "DateTime")
-}
-
-func (ec *executionContext) _RoutineHealth_consecutiveFailures(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RoutineHealth_consecutiveFailures(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ConsecutiveFailures, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Routine) graphql.Marshaler {
+			return ec.marshalNRoutine2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRoutineᚄ(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_RoutineHealth_consecutiveFailures(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RoutineHealth", field, false, false, "Int")
-}
-
-func (ec *executionContext) _RoutineHealth_consecutiveSkips(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RoutineHealth_consecutiveSkips(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ConsecutiveSkips, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_RoutineHealth_consecutiveSkips(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RoutineHealth", field, false, false, "Int")
-}
-
-func (ec *executionContext) _RoutineHealth_skipReason(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RoutineHealth_skipReason(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.SkipReason, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *domain.EndReason) graphql.Marshaler {
-			return ec.marshalOEndReason2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐEndReason(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_RoutineHealth_skipReason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RoutineHealth", field, false, false, "EndReason")
-}
-
-func (ec *executionContext) _RoutineHealth_heldBy(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RoutineHealth_heldBy(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.HeldBy, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.RoutineHold) graphql.Marshaler {
-			return ec.marshalORoutineHold2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHold(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_RoutineHealth_heldBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_ResumeRoutinesPayload_routines(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
-		Object:     "RoutineHealth",
+		Object:     "ResumeRoutinesPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_RoutineHold(ctx, field)
+			return ec.childFields_Routine(ctx, field)
 		},
 	}
 	return fc, nil
 }
 
-func (ec *executionContext) _RoutineHealth_p50Duration(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
+func (ec *executionContext) _ResumeRoutinesPayload_changedIds(ctx context.Context, field graphql.CollectedField, obj *model.ResumeRoutinesPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RoutineHealth_p50Duration(ctx, field)
+			return ec.fieldContext_ResumeRoutinesPayload_changedIds(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.P50Duration, nil
+			return obj.ChangedIds, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
-			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v []xid.ID) graphql.Marshaler {
+			return ec.marshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, selections, v)
 		},
 		true,
-		false,
+		true,
 	)
 }
-func (ec *executionContext) fieldContext_RoutineHealth_p50Duration(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RoutineHealth", field, false, false, "Duration")
+func (ec *executionContext) fieldContext_ResumeRoutinesPayload_changedIds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResumeRoutinesPayload", field, false, false, "ID")
 }
 
-func (ec *executionContext) _RoutineHealth_costUsdLast30Days(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
+func (ec *executionContext) _ResumeRoutinesPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ResumeRoutinesPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RoutineHealth_costUsdLast30Days(ctx, field)
+			return ec.fieldContext_ResumeRoutinesPayload_userErrors(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.RoutineHealth().CostUsdLast30Days(ctx, obj)
+			return obj.UserErrors, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNDecimal2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_RoutineHealth_costUsdLast30Days(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RoutineHealth", field, true, true, "Decimal")
-}
-
-func (ec *executionContext) _RoutineHealth_costIsPartial(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RoutineHealth_costIsPartial(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.RoutineHealth().CostIsPartial(ctx, obj)
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
-			return ec.marshalNBoolean2bool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_RoutineHealth_costIsPartial(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RoutineHealth", field, true, true, "Boolean")
-}
-
-func (ec *executionContext) _RoutineHold_fire(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHold) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RoutineHold_fire(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.RoutineHold().Fire(ctx, obj)
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
-			return ec.marshalNRoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_RoutineHold_fire(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_ResumeRoutinesPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
-		Object:     "RoutineHold",
+		Object:     "ResumeRoutinesPayload",
 		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
+		IsMethod:   false,
+		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_RoutineRun(ctx, field)
+			return ec.childFields_UserError(ctx, field)
 		},
 	}
 	return fc, nil
-}
-
-func (ec *executionContext) _RoutineHold_run(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHold) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RoutineHold_run(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.RoutineHold().Run(ctx, obj)
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
-			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_RoutineHold_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "RoutineHold",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Run(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _RoutineHold_since(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHold) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RoutineHold_since(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Since, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
-			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_RoutineHold_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RoutineHold", field, false, false, "DateTime")
-}
-
-func (ec *executionContext) _RoutineHold_count(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHold) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RoutineHold_count(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Count, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_RoutineHold_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RoutineHold", field, false, false, "Int")
 }
 
 func (ec *executionContext) _RoutineVariable_name(ctx context.Context, field graphql.CollectedField, obj *domain.RoutineVariable) (ret graphql.Marshaler) {
@@ -1194,38 +1024,6 @@ func (ec *executionContext) fieldContext_UpdateRoutinePayload_routine(_ context.
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Routine(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _UpdateRoutinePayload_warnings(ctx context.Context, field graphql.CollectedField, obj *model.UpdateRoutinePayload) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_UpdateRoutinePayload_warnings(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Warnings, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
-			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_UpdateRoutinePayload_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "UpdateRoutinePayload",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Advisory(ctx, field)
 		},
 	}
 	return fc, nil
@@ -1587,6 +1385,48 @@ func UnmarshalPauseRoutineInput(ctx context.Context, raw any) (model.PauseRoutin
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputPauseRoutinesInput(ctx context.Context, obj any) (model.PauseRoutinesInput, error) {
+	var it model.PauseRoutinesInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineIds"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineIds"))
+			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineIds = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalPauseRoutinesInput unmarshals raw into the PauseRoutinesInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalPauseRoutinesInput(ctx context.Context, raw any) (model.PauseRoutinesInput, error) {
+	var out model.PauseRoutinesInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "PauseRoutinesInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputResumeRoutineInput(ctx context.Context, obj any) (model.ResumeRoutineInput, error) {
 	var it model.ResumeRoutineInput
 	if obj == nil {
@@ -1626,6 +1466,48 @@ func (ec *executionContext) unmarshalInputResumeRoutineInput(ctx context.Context
 func UnmarshalResumeRoutineInput(ctx context.Context, raw any) (model.ResumeRoutineInput, error) {
 	var out model.ResumeRoutineInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "ResumeRoutineInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputResumeRoutinesInput(ctx context.Context, obj any) (model.ResumeRoutinesInput, error) {
+	var it model.ResumeRoutinesInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"routineIds"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineIds"))
+			data, err := ec.unmarshalNID2ᚕrouseᚗdevᚋrouseᚋinternalᚋxidᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineIds = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalResumeRoutinesInput unmarshals raw into the ResumeRoutinesInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalResumeRoutinesInput(ctx context.Context, raw any) (model.ResumeRoutinesInput, error) {
+	var out model.ResumeRoutinesInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ResumeRoutinesInput", raw, &out)
 	return out, err
 }
 
@@ -2038,11 +1920,6 @@ func (ec *executionContext) _CreateRoutinePayload(ctx context.Context, sel ast.S
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "warnings":
-			out.Values[i] = ec._CreateRoutinePayload_warnings(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
 		case "userErrors":
 			out.Values[i] = ec._CreateRoutinePayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -2189,6 +2066,49 @@ func (ec *executionContext) _PauseRoutinePayload(ctx context.Context, sel ast.Se
 	return out
 }
 
+var pauseRoutinesPayloadImplementors = []string{"PauseRoutinesPayload", "MutationPayload"}
+
+func (ec *executionContext) _PauseRoutinesPayload(ctx context.Context, sel ast.SelectionSet, obj *model.PauseRoutinesPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pauseRoutinesPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PauseRoutinesPayload")
+		case "routines":
+			out.Values[i] = ec._PauseRoutinesPayload_routines(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "changedIds":
+			out.Values[i] = ec._PauseRoutinesPayload_changedIds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._PauseRoutinesPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var resumeRoutinePayloadImplementors = []string{"ResumeRoutinePayload", "MutationPayload"}
 
 func (ec *executionContext) _ResumeRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.ResumeRoutinePayload) graphql.Marshaler {
@@ -2227,108 +2147,31 @@ func (ec *executionContext) _ResumeRoutinePayload(ctx context.Context, sel ast.S
 	return out
 }
 
-var routineHealthImplementors = []string{"RoutineHealth"}
+var resumeRoutinesPayloadImplementors = []string{"ResumeRoutinesPayload", "MutationPayload"}
 
-func (ec *executionContext) _RoutineHealth(ctx context.Context, sel ast.SelectionSet, obj *model.RoutineHealth) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, routineHealthImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferred := graphql.NewDeferredGroup(ctx)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("RoutineHealth")
-		case "lastSuccessAt":
-			out.Values[i] = ec._RoutineHealth_lastSuccessAt(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "consecutiveFailures":
-			out.Values[i] = ec._RoutineHealth_consecutiveFailures(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "consecutiveSkips":
-			out.Values[i] = ec._RoutineHealth_consecutiveSkips(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "skipReason":
-			out.Values[i] = ec._RoutineHealth_skipReason(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "heldBy":
-			out.Values[i] = ec._RoutineHealth_heldBy(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "p50Duration":
-			out.Values[i] = ec._RoutineHealth_p50Duration(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "costUsdLast30Days":
-			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
-				func(ctx context.Context) graphql.Marshaler {
-					return ec._RoutineHealth_costUsdLast30Days(ctx, field, obj)
-				})
-		case "costIsPartial":
-			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
-				func(ctx context.Context) graphql.Marshaler {
-					return ec._RoutineHealth_costIsPartial(ctx, field, obj)
-				})
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	if n := len(deferred.Defers); n > 0 {
-		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
-		ec.ProcessDeferredGroup(deferred)
-	}
-
-	return out
-}
-
-var routineHoldImplementors = []string{"RoutineHold"}
-
-func (ec *executionContext) _RoutineHold(ctx context.Context, sel ast.SelectionSet, obj *model.RoutineHold) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, routineHoldImplementors)
+func (ec *executionContext) _ResumeRoutinesPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ResumeRoutinesPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, resumeRoutinesPayloadImplementors)
 
 	out := graphql.NewFieldSet(fields)
 	deferred := graphql.NewDeferredGroup(ctx)
 	for i, field := range fields {
 		switch field.Name {
 		case "__typename":
-			out.Values[i] = graphql.MarshalString("RoutineHold")
-		case "fire":
-			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
-				func(ctx context.Context) graphql.Marshaler {
-					return ec._RoutineHold_fire(ctx, field, obj)
-				})
-		case "run":
-			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, false,
-				func(ctx context.Context) graphql.Marshaler {
-					return ec._RoutineHold_run(ctx, field, obj)
-				})
-		case "since":
-			out.Values[i] = ec._RoutineHold_since(ctx, field, obj)
+			out.Values[i] = graphql.MarshalString("ResumeRoutinesPayload")
+		case "routines":
+			out.Values[i] = ec._ResumeRoutinesPayload_routines(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
-		case "count":
-			out.Values[i] = ec._RoutineHold_count(ctx, field, obj)
+		case "changedIds":
+			out.Values[i] = ec._ResumeRoutinesPayload_changedIds(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ResumeRoutinesPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -2508,11 +2351,6 @@ func (ec *executionContext) _UpdateRoutinePayload(ctx context.Context, sel ast.S
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
-		case "warnings":
-			out.Values[i] = ec._UpdateRoutinePayload_warnings(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
 		case "userErrors":
 			out.Values[i] = ec._UpdateRoutinePayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -2604,6 +2442,19 @@ func (ec *executionContext) marshalNPauseRoutinePayload2ᚖrouseᚗdevᚋrouse�
 	return ec._PauseRoutinePayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNPauseRoutinesInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutinesInput(ctx context.Context, v any) (model.PauseRoutinesInput, error) {
+	res, err := ec.unmarshalInputPauseRoutinesInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNPauseRoutinesPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐPauseRoutinesPayload(ctx context.Context, sel ast.SelectionSet, v *model.PauseRoutinesPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "PauseRoutinesPayload!")
+		return graphql.Null
+	}
+	return ec._PauseRoutinesPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNResumeRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutineInput(ctx context.Context, v any) (model.ResumeRoutineInput, error) {
 	res, err := ec.unmarshalInputResumeRoutineInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -2617,12 +2468,17 @@ func (ec *executionContext) marshalNResumeRoutinePayload2ᚖrouseᚗdevᚋrouse�
 	return ec._ResumeRoutinePayload(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNRoutineHealth2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealth(ctx context.Context, sel ast.SelectionSet, v *model.RoutineHealth) graphql.Marshaler {
+func (ec *executionContext) unmarshalNResumeRoutinesInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutinesInput(ctx context.Context, v any) (model.ResumeRoutinesInput, error) {
+	res, err := ec.unmarshalInputResumeRoutinesInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNResumeRoutinesPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐResumeRoutinesPayload(ctx context.Context, sel ast.SelectionSet, v *model.ResumeRoutinesPayload) graphql.Marshaler {
 	if v == nil {
-		graphql.AddInvalidNullError(ctx, "RoutineHealth!")
+		graphql.AddInvalidNullError(ctx, "ResumeRoutinesPayload!")
 		return graphql.Null
 	}
-	return ec._RoutineHealth(ctx, sel, v)
+	return ec._ResumeRoutinesPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNRoutineHealthState2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealthState(ctx context.Context, v any) (model.RoutineHealthState, error) {

@@ -59,6 +59,22 @@ func (r *mutationResolver) ResumeRoutine(ctx context.Context, input model.Resume
 	return out, err
 }
 
+// PauseRoutines is the resolver for the pauseRoutines field.
+func (r *mutationResolver) PauseRoutines(ctx context.Context, input model.PauseRoutinesInput) (*model.PauseRoutinesPayload, error) {
+	routines, changed, err := r.changeRoutines(ctx, input.RoutineIds, r.Store.PauseRoutines)
+	out := &model.PauseRoutinesPayload{Routines: routines, ChangedIds: changed}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// ResumeRoutines is the resolver for the resumeRoutines field.
+func (r *mutationResolver) ResumeRoutines(ctx context.Context, input model.ResumeRoutinesInput) (*model.ResumeRoutinesPayload, error) {
+	routines, changed, err := r.changeRoutines(ctx, input.RoutineIds, r.Store.ResumeRoutines)
+	out := &model.ResumeRoutinesPayload{Routines: routines, ChangedIds: changed}
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
 // ArchiveRoutine is the resolver for the archiveRoutine field.
 func (r *mutationResolver) ArchiveRoutine(ctx context.Context, input model.ArchiveRoutineInput) (*model.ArchiveRoutinePayload, error) {
 	changed, err := r.changeRoutine(ctx, input.RoutineID, r.Store.ArchiveRoutine)

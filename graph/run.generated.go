@@ -21,9 +21,15 @@ import (
 
 // region    ************************** generated!.gotpl **************************
 
+type CancelledRunResolver interface {
+	Run(ctx context.Context, obj *model.CancelledRun) (*ent.Run, error)
+}
 type LinkResolver interface {
 	Agent(ctx context.Context, obj *ent.Link) (*ent.Agent, error)
 	Run(ctx context.Context, obj *ent.Link) (*ent.Run, error)
+}
+type RetriedRunResolver interface {
+	Run(ctx context.Context, obj *model.RetriedRun) (*ent.Run, error)
 }
 type RunAttemptResolver interface {
 	Error(ctx context.Context, obj *ent.RunAttempt) (*model.RunError, error)
@@ -136,6 +142,217 @@ func (ec *executionContext) fieldContext_CancelRunPayload_userErrors(_ context.C
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _CancelRunsPayload_results(ctx context.Context, field graphql.CollectedField, obj *model.CancelRunsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CancelRunsPayload_results(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Results, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.CancelledRun) graphql.Marshaler {
+			return ec.marshalNCancelledRun2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCancelledRunᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CancelRunsPayload_results(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CancelRunsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CancelledRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CancelRunsPayload_more(ctx context.Context, field graphql.CollectedField, obj *model.CancelRunsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CancelRunsPayload_more(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.More, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CancelRunsPayload_more(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CancelRunsPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CancelRunsPayload_dryRun(ctx context.Context, field graphql.CollectedField, obj *model.CancelRunsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CancelRunsPayload_dryRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DryRun, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CancelRunsPayload_dryRun(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CancelRunsPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CancelRunsPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.CancelRunsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CancelRunsPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CancelRunsPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CancelRunsPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CancelRunsPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CancelRunsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CancelRunsPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CancelRunsPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CancelRunsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CancelledRun_runId(ctx context.Context, field graphql.CollectedField, obj *model.CancelledRun) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CancelledRun_runId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RunID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CancelledRun_runId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CancelledRun", field, false, false, "ID")
+}
+
+func (ec *executionContext) _CancelledRun_run(ctx context.Context, field graphql.CollectedField, obj *model.CancelledRun) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CancelledRun_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.CancelledRun().Run(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CancelledRun_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CancelledRun",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CancelledRun_outcome(ctx context.Context, field graphql.CollectedField, obj *model.CancelledRun) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CancelledRun_outcome(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Outcome, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.CancelOutcome) graphql.Marshaler {
+			return ec.marshalNCancelOutcome2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCancelOutcome(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CancelledRun_outcome(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CancelledRun", field, false, false, "CancelOutcome")
 }
 
 func (ec *executionContext) _Link_id(ctx context.Context, field graphql.CollectedField, obj *ent.Link) (ret graphql.Marshaler) {
@@ -317,6 +534,107 @@ func (ec *executionContext) fieldContext_Link_createdAt(_ context.Context, field
 	return graphql.NewScalarFieldContext("Link", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _RetriedRun_runId(ctx context.Context, field graphql.CollectedField, obj *model.RetriedRun) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetriedRun_runId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RunID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v xid.ID) graphql.Marshaler {
+			return ec.marshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetriedRun_runId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RetriedRun", field, false, false, "ID")
+}
+
+func (ec *executionContext) _RetriedRun_run(ctx context.Context, field graphql.CollectedField, obj *model.RetriedRun) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetriedRun_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RetriedRun().Run(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RetriedRun_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RetriedRun",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RetriedRun_outcome(ctx context.Context, field graphql.CollectedField, obj *model.RetriedRun) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetriedRun_outcome(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Outcome, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.RetryOutcome) graphql.Marshaler {
+			return ec.marshalNRetryOutcome2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRetryOutcome(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetriedRun_outcome(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RetriedRun", field, false, false, "RetryOutcome")
+}
+
+func (ec *executionContext) _RetriedRun_message(ctx context.Context, field graphql.CollectedField, obj *model.RetriedRun) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetriedRun_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RetriedRun_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RetriedRun", field, false, false, "String")
+}
+
 func (ec *executionContext) _RetryRunPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.RetryRunPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -426,6 +744,139 @@ func (ec *executionContext) _RetryRunPayload_userErrors(ctx context.Context, fie
 func (ec *executionContext) fieldContext_RetryRunPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "RetryRunPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RetryRunsPayload_results(ctx context.Context, field graphql.CollectedField, obj *model.RetryRunsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetryRunsPayload_results(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Results, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.RetriedRun) graphql.Marshaler {
+			return ec.marshalNRetriedRun2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRetriedRunᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetryRunsPayload_results(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RetryRunsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RetriedRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RetryRunsPayload_more(ctx context.Context, field graphql.CollectedField, obj *model.RetryRunsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetryRunsPayload_more(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.More, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetryRunsPayload_more(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RetryRunsPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _RetryRunsPayload_dryRun(ctx context.Context, field graphql.CollectedField, obj *model.RetryRunsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetryRunsPayload_dryRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DryRun, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetryRunsPayload_dryRun(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RetryRunsPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _RetryRunsPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.RetryRunsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetryRunsPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetryRunsPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RetryRunsPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _RetryRunsPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.RetryRunsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetryRunsPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetryRunsPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RetryRunsPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -1642,6 +2093,90 @@ func UnmarshalCancelRunInput(ctx context.Context, raw any) (model.CancelRunInput
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputCancelRunsInput(ctx context.Context, obj any) (model.CancelRunsInput, error) {
+	var it model.CancelRunsInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["dryRun"]; !present {
+		asMap["dryRun"] = true
+	}
+	if _, present := asMap["limit"]; !present {
+		asMap["limit"] = 100
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "filter", "dryRun", "limit", "note", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "filter":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("filter"))
+			data, err := ec.unmarshalNRunFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunFilter(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Filter = data
+		case "dryRun":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("dryRun"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DryRun = data
+		case "limit":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("limit"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Limit = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalCancelRunsInput unmarshals raw into the CancelRunsInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalCancelRunsInput(ctx context.Context, raw any) (model.CancelRunsInput, error) {
+	var out model.CancelRunsInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "CancelRunsInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputRetryRunInput(ctx context.Context, obj any) (model.RetryRunInput, error) {
 	var it model.RetryRunInput
 	if obj == nil {
@@ -1695,6 +2230,90 @@ func (ec *executionContext) unmarshalInputRetryRunInput(ctx context.Context, obj
 func UnmarshalRetryRunInput(ctx context.Context, raw any) (model.RetryRunInput, error) {
 	var out model.RetryRunInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "RetryRunInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputRetryRunsInput(ctx context.Context, obj any) (model.RetryRunsInput, error) {
+	var it model.RetryRunsInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["dryRun"]; !present {
+		asMap["dryRun"] = true
+	}
+	if _, present := asMap["limit"]; !present {
+		asMap["limit"] = 100
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "filter", "dryRun", "limit", "note", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "filter":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("filter"))
+			data, err := ec.unmarshalNRunFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunFilter(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Filter = data
+		case "dryRun":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("dryRun"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DryRun = data
+		case "limit":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("limit"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Limit = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalRetryRunsInput unmarshals raw into the RetryRunsInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalRetryRunsInput(ctx context.Context, raw any) (model.RetryRunsInput, error) {
+	var out model.RetryRunsInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "RetryRunsInput", raw, &out)
 	return out, err
 }
 
@@ -1982,6 +2601,103 @@ func (ec *executionContext) _CancelRunPayload(ctx context.Context, sel ast.Selec
 	return out
 }
 
+var cancelRunsPayloadImplementors = []string{"CancelRunsPayload", "MutationPayload"}
+
+func (ec *executionContext) _CancelRunsPayload(ctx context.Context, sel ast.SelectionSet, obj *model.CancelRunsPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, cancelRunsPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CancelRunsPayload")
+		case "results":
+			out.Values[i] = ec._CancelRunsPayload_results(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "more":
+			out.Values[i] = ec._CancelRunsPayload_more(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dryRun":
+			out.Values[i] = ec._CancelRunsPayload_dryRun(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._CancelRunsPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._CancelRunsPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var cancelledRunImplementors = []string{"CancelledRun"}
+
+func (ec *executionContext) _CancelledRun(ctx context.Context, sel ast.SelectionSet, obj *model.CancelledRun) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, cancelledRunImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CancelledRun")
+		case "runId":
+			out.Values[i] = ec._CancelledRun_runId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "run":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._CancelledRun_run(ctx, field, obj)
+				})
+		case "outcome":
+			out.Values[i] = ec._CancelledRun_outcome(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var linkImplementors = []string{"Link"}
 
 func (ec *executionContext) _Link(ctx context.Context, sel ast.SelectionSet, obj *ent.Link) graphql.Marshaler {
@@ -2047,6 +2763,55 @@ func (ec *executionContext) _Link(ctx context.Context, sel ast.SelectionSet, obj
 	return out
 }
 
+var retriedRunImplementors = []string{"RetriedRun"}
+
+func (ec *executionContext) _RetriedRun(ctx context.Context, sel ast.SelectionSet, obj *model.RetriedRun) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, retriedRunImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RetriedRun")
+		case "runId":
+			out.Values[i] = ec._RetriedRun_runId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "run":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._RetriedRun_run(ctx, field, obj)
+				})
+		case "outcome":
+			out.Values[i] = ec._RetriedRun_outcome(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "message":
+			out.Values[i] = ec._RetriedRun_message(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var retryRunPayloadImplementors = []string{"RetryRunPayload", "MutationPayload"}
 
 func (ec *executionContext) _RetryRunPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RetryRunPayload) graphql.Marshaler {
@@ -2075,6 +2840,59 @@ func (ec *executionContext) _RetryRunPayload(ctx context.Context, sel ast.Select
 			}
 		case "userErrors":
 			out.Values[i] = ec._RetryRunPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var retryRunsPayloadImplementors = []string{"RetryRunsPayload", "MutationPayload"}
+
+func (ec *executionContext) _RetryRunsPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RetryRunsPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, retryRunsPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RetryRunsPayload")
+		case "results":
+			out.Values[i] = ec._RetryRunsPayload_results(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "more":
+			out.Values[i] = ec._RetryRunsPayload_more(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dryRun":
+			out.Values[i] = ec._RetryRunsPayload_dryRun(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._RetryRunsPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._RetryRunsPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -2617,6 +3435,16 @@ func (ec *executionContext) _RunWorkingCopy(ctx context.Context, sel ast.Selecti
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) unmarshalNCancelOutcome2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCancelOutcome(ctx context.Context, v any) (domain.CancelOutcome, error) {
+	var res domain.CancelOutcome
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCancelOutcome2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐCancelOutcome(ctx context.Context, sel ast.SelectionSet, v domain.CancelOutcome) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNCancelRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCancelRunInput(ctx context.Context, v any) (model.CancelRunInput, error) {
 	res, err := ec.unmarshalInputCancelRunInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -2628,6 +3456,43 @@ func (ec *executionContext) marshalNCancelRunPayload2ᚖrouseᚗdevᚋrouseᚋgr
 		return graphql.Null
 	}
 	return ec._CancelRunPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNCancelRunsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCancelRunsInput(ctx context.Context, v any) (model.CancelRunsInput, error) {
+	res, err := ec.unmarshalInputCancelRunsInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCancelRunsPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCancelRunsPayload(ctx context.Context, sel ast.SelectionSet, v *model.CancelRunsPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CancelRunsPayload!")
+		return graphql.Null
+	}
+	return ec._CancelRunsPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNCancelledRun2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCancelledRunᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.CancelledRun) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNCancelledRun2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCancelledRun(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNCancelledRun2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐCancelledRun(ctx context.Context, sel ast.SelectionSet, v *model.CancelledRun) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CancelledRun!")
+		return graphql.Null
+	}
+	return ec._CancelledRun(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNLink2ᚕᚖrouseᚗdevᚋrouseᚋentᚐLinkᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.Link) graphql.Marshaler {
@@ -2674,6 +3539,40 @@ func (ec *executionContext) marshalNLogStream2rouseᚗdevᚋrouseᚋinternalᚋd
 	return v
 }
 
+func (ec *executionContext) marshalNRetriedRun2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRetriedRunᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RetriedRun) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNRetriedRun2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRetriedRun(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNRetriedRun2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRetriedRun(ctx context.Context, sel ast.SelectionSet, v *model.RetriedRun) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "RetriedRun!")
+		return graphql.Null
+	}
+	return ec._RetriedRun(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRetryOutcome2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRetryOutcome(ctx context.Context, v any) (domain.RetryOutcome, error) {
+	var res domain.RetryOutcome
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRetryOutcome2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRetryOutcome(ctx context.Context, sel ast.SelectionSet, v domain.RetryOutcome) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNRetryRunInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRetryRunInput(ctx context.Context, v any) (model.RetryRunInput, error) {
 	res, err := ec.unmarshalInputRetryRunInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -2685,6 +3584,19 @@ func (ec *executionContext) marshalNRetryRunPayload2ᚖrouseᚗdevᚋrouseᚋgra
 		return graphql.Null
 	}
 	return ec._RetryRunPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRetryRunsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRetryRunsInput(ctx context.Context, v any) (model.RetryRunsInput, error) {
+	res, err := ec.unmarshalInputRetryRunsInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRetryRunsPayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRetryRunsPayload(ctx context.Context, sel ast.SelectionSet, v *model.RetryRunsPayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "RetryRunsPayload!")
+		return graphql.Null
+	}
+	return ec._RetryRunsPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNRunAttempt2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRunAttemptᚄ(ctx context.Context, sel ast.SelectionSet, v []*ent.RunAttempt) graphql.Marshaler {
@@ -2779,6 +3691,11 @@ func (ec *executionContext) unmarshalNRunEventKind2rouseᚗdevᚋrouseᚋinterna
 
 func (ec *executionContext) marshalNRunEventKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐRunEventKind(ctx context.Context, sel ast.SelectionSet, v domain.RunEventKind) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) unmarshalNRunFilter2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunFilter(ctx context.Context, v any) (*model.RunFilter, error) {
+	res, err := ec.unmarshalInputRunFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNRunLogConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRunLogConnection(ctx context.Context, sel ast.SelectionSet, v *model.RunLogConnection) graphql.Marshaler {

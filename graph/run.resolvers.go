@@ -18,6 +18,11 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
+// Run is the resolver for the run field.
+func (r *cancelledRunResolver) Run(ctx context.Context, obj *model.CancelledRun) (*ent.Run, error) {
+	return load(ctx).runs.Load(ctx, obj.RunID)
+}
+
 // Agent is the resolver for the agent field.
 func (r *linkResolver) Agent(ctx context.Context, obj *ent.Link) (*ent.Agent, error) {
 	return load(ctx).agents.Load(ctx, obj.AgentID)
@@ -42,9 +47,28 @@ func (r *mutationResolver) RetryRun(ctx context.Context, input model.RetryRunInp
 	return out, err
 }
 
+// CancelRuns is the resolver for the cancelRuns field.
+func (r *mutationResolver) CancelRuns(ctx context.Context, input model.CancelRunsInput) (*model.CancelRunsPayload, error) {
+	out, err := r.cancelRuns(ctx, input)
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
+// RetryRuns is the resolver for the retryRuns field.
+func (r *mutationResolver) RetryRuns(ctx context.Context, input model.RetryRunsInput) (*model.RetryRunsPayload, error) {
+	out, err := r.retryRuns(ctx, input)
+	out.UserErrors, err = problems(err)
+	return out, err
+}
+
 // Run is the resolver for the run field.
 func (r *queryResolver) Run(ctx context.Context, id xid.ID) (*ent.Run, error) {
 	return r.runByID(ctx, id)
+}
+
+// Run is the resolver for the run field.
+func (r *retriedRunResolver) Run(ctx context.Context, obj *model.RetriedRun) (*ent.Run, error) {
+	return load(ctx).runs.Load(ctx, obj.RunID)
 }
 
 // TerminalShape is the resolver for the terminalShape field.
@@ -194,8 +218,14 @@ func (r *subscriptionResolver) RunEvents(ctx context.Context, runID xid.ID, afte
 	return r.streamEvents(ctx, runID, after, includeLogs)
 }
 
+// CancelledRun returns CancelledRunResolver implementation.
+func (r *Resolver) CancelledRun() CancelledRunResolver { return &cancelledRunResolver{r} }
+
 // Link returns LinkResolver implementation.
 func (r *Resolver) Link() LinkResolver { return &linkResolver{r} }
+
+// RetriedRun returns RetriedRunResolver implementation.
+func (r *Resolver) RetriedRun() RetriedRunResolver { return &retriedRunResolver{r} }
 
 // RunAttempt returns RunAttemptResolver implementation.
 func (r *Resolver) RunAttempt() RunAttemptResolver { return &runAttemptResolver{r} }
@@ -204,7 +234,9 @@ func (r *Resolver) RunAttempt() RunAttemptResolver { return &runAttemptResolver{
 func (r *Resolver) RunWorkingCopy() RunWorkingCopyResolver { return &runWorkingCopyResolver{r} }
 
 type (
+	cancelledRunResolver   struct{ *Resolver }
 	linkResolver           struct{ *Resolver }
+	retriedRunResolver     struct{ *Resolver }
 	runAttemptResolver     struct{ *Resolver }
 	runWorkingCopyResolver struct{ *Resolver }
 )

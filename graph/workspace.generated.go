@@ -15,9 +15,16 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
 )
 
 // region    ************************** generated!.gotpl **************************
+
+type WorkspaceHoldResolver interface {
+	By(ctx context.Context, obj *domain.WorkspaceHold) (model.Actor, error)
+
+	Note(ctx context.Context, obj *domain.WorkspaceHold) (*string, error)
+}
 
 // endregion ************************** generated!.gotpl **************************
 
@@ -104,6 +111,189 @@ func (ec *executionContext) _CreateWorkspacePayload_userErrors(ctx context.Conte
 func (ec *executionContext) fieldContext_CreateWorkspacePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "CreateWorkspacePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _HoldWorkspacePayload_workspace(ctx context.Context, field graphql.CollectedField, obj *model.HoldWorkspacePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HoldWorkspacePayload_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Workspace, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalOWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_HoldWorkspacePayload_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "HoldWorkspacePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _HoldWorkspacePayload_runsAskedToEnd(ctx context.Context, field graphql.CollectedField, obj *model.HoldWorkspacePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HoldWorkspacePayload_runsAskedToEnd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RunsAskedToEnd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*ent.Run) graphql.Marshaler {
+			return ec.marshalNRun2ᚕᚖrouseᚗdevᚋrouseᚋentᚐRunᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HoldWorkspacePayload_runsAskedToEnd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "HoldWorkspacePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _HoldWorkspacePayload_runsAskedToEndCount(ctx context.Context, field graphql.CollectedField, obj *model.HoldWorkspacePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HoldWorkspacePayload_runsAskedToEndCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RunsAskedToEndCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HoldWorkspacePayload_runsAskedToEndCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HoldWorkspacePayload", field, false, false, "Int")
+}
+
+func (ec *executionContext) _HoldWorkspacePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.HoldWorkspacePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HoldWorkspacePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HoldWorkspacePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "HoldWorkspacePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReleaseWorkspacePayload_workspace(ctx context.Context, field graphql.CollectedField, obj *model.ReleaseWorkspacePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReleaseWorkspacePayload_workspace(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Workspace, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Workspace) graphql.Marshaler {
+			return ec.marshalOWorkspace2ᚖrouseᚗdevᚋrouseᚋentᚐWorkspace(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReleaseWorkspacePayload_workspace(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReleaseWorkspacePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Workspace(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReleaseWorkspacePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReleaseWorkspacePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReleaseWorkspacePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReleaseWorkspacePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReleaseWorkspacePayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -311,6 +501,98 @@ func (ec *executionContext) fieldContext_UpdateWorkspaceSettingsPayload_userErro
 	return fc, nil
 }
 
+func (ec *executionContext) _WorkspaceHold_by(ctx context.Context, field graphql.CollectedField, obj *domain.WorkspaceHold) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceHold_by(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WorkspaceHold().By(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Actor) graphql.Marshaler {
+			return ec.marshalNActor2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐActor(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceHold_by(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceHold", field, true, true, "Actor")
+}
+
+func (ec *executionContext) _WorkspaceHold_since(ctx context.Context, field graphql.CollectedField, obj *domain.WorkspaceHold) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceHold_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceHold_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceHold", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _WorkspaceHold_note(ctx context.Context, field graphql.CollectedField, obj *domain.WorkspaceHold) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceHold_note(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.WorkspaceHold().Note(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceHold_note(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceHold", field, true, true, "String")
+}
+
+func (ec *executionContext) _WorkspaceHold_fires(ctx context.Context, field graphql.CollectedField, obj *domain.WorkspaceHold) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceHold_fires(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Fires, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.HoldFires) graphql.Marshaler {
+			return ec.marshalNHoldFires2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐHoldFires(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceHold_fires(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceHold", field, false, false, "HoldFires")
+}
+
 func (ec *executionContext) _WorkspaceSettings_defaultExecutor(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceSettings) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -426,6 +708,29 @@ func (ec *executionContext) fieldContext_WorkspaceSettings_defaultTimeZone(_ con
 	return graphql.NewScalarFieldContext("WorkspaceSettings", field, false, false, "TimeZone")
 }
 
+func (ec *executionContext) _WorkspaceSettings_maxHops(ctx context.Context, field graphql.CollectedField, obj *model.WorkspaceSettings) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WorkspaceSettings_maxHops(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MaxHops, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WorkspaceSettings_maxHops(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WorkspaceSettings", field, false, false, "Int")
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -507,6 +812,125 @@ func UnmarshalCreateWorkspaceInput(ctx context.Context, raw any) (model.CreateWo
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputHoldWorkspaceInput(ctx context.Context, obj any) (model.HoldWorkspaceInput, error) {
+	var it model.HoldWorkspaceInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["cancelLive"]; !present {
+		asMap["cancelLive"] = false
+	}
+	if _, present := asMap["fires"]; !present {
+		asMap["fires"] = "HOLD"
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "note", "cancelLive", "fires"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "cancelLive":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("cancelLive"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CancelLive = data
+		case "fires":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("fires"))
+			data, err := ec.unmarshalOHoldFires2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐHoldFires(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Fires = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalHoldWorkspaceInput unmarshals raw into the HoldWorkspaceInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalHoldWorkspaceInput(ctx context.Context, raw any) (model.HoldWorkspaceInput, error) {
+	var out model.HoldWorkspaceInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "HoldWorkspaceInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputReleaseWorkspaceInput(ctx context.Context, obj any) (model.ReleaseWorkspaceInput, error) {
+	var it model.ReleaseWorkspaceInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"workspaceId", "note"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "workspaceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("workspaceId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WorkspaceID = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReleaseWorkspaceInput unmarshals raw into the ReleaseWorkspaceInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReleaseWorkspaceInput(ctx context.Context, raw any) (model.ReleaseWorkspaceInput, error) {
+	var out model.ReleaseWorkspaceInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReleaseWorkspaceInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputUpdateWorkspaceSettingsInput(ctx context.Context, obj any) (model.UpdateWorkspaceSettingsInput, error) {
 	var it model.UpdateWorkspaceSettingsInput
 	if obj == nil {
@@ -518,7 +942,7 @@ func (ec *executionContext) unmarshalInputUpdateWorkspaceSettingsInput(ctx conte
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"workspaceId", "expectedRevision", "officeWorkflowId", "defaultExecutor", "maxConcurrentRuns", "recoveryLookbackHours", "coalescingWindow", "defaultTimeZone"}
+	fieldsInOrder := [...]string{"workspaceId", "expectedRevision", "officeWorkflowId", "defaultExecutor", "maxConcurrentRuns", "recoveryLookbackHours", "coalescingWindow", "defaultTimeZone", "maxHops"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -605,6 +1029,13 @@ func (ec *executionContext) unmarshalInputUpdateWorkspaceSettingsInput(ctx conte
 				return it, err
 			}
 			it.DefaultTimeZone = graphql.OmittableOf(data)
+		case "maxHops":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxHops"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxHops = graphql.OmittableOf(data)
 		}
 	}
 	return it, nil
@@ -653,6 +1084,92 @@ func (ec *executionContext) _CreateWorkspacePayload(ctx context.Context, sel ast
 			}
 		case "userErrors":
 			out.Values[i] = ec._CreateWorkspacePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var holdWorkspacePayloadImplementors = []string{"HoldWorkspacePayload", "MutationPayload"}
+
+func (ec *executionContext) _HoldWorkspacePayload(ctx context.Context, sel ast.SelectionSet, obj *model.HoldWorkspacePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, holdWorkspacePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("HoldWorkspacePayload")
+		case "workspace":
+			out.Values[i] = ec._HoldWorkspacePayload_workspace(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "runsAskedToEnd":
+			out.Values[i] = ec._HoldWorkspacePayload_runsAskedToEnd(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "runsAskedToEndCount":
+			out.Values[i] = ec._HoldWorkspacePayload_runsAskedToEndCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._HoldWorkspacePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var releaseWorkspacePayloadImplementors = []string{"ReleaseWorkspacePayload", "MutationPayload"}
+
+func (ec *executionContext) _ReleaseWorkspacePayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReleaseWorkspacePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, releaseWorkspacePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReleaseWorkspacePayload")
+		case "workspace":
+			out.Values[i] = ec._ReleaseWorkspacePayload_workspace(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReleaseWorkspacePayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -736,6 +1253,56 @@ func (ec *executionContext) _UpdateWorkspaceSettingsPayload(ctx context.Context,
 	return out
 }
 
+var workspaceHoldImplementors = []string{"WorkspaceHold"}
+
+func (ec *executionContext) _WorkspaceHold(ctx context.Context, sel ast.SelectionSet, obj *domain.WorkspaceHold) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, workspaceHoldImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WorkspaceHold")
+		case "by":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WorkspaceHold_by(ctx, field, obj)
+				})
+		case "since":
+			out.Values[i] = ec._WorkspaceHold_since(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "note":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._WorkspaceHold_note(ctx, field, obj)
+				})
+		case "fires":
+			out.Values[i] = ec._WorkspaceHold_fires(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var workspaceSettingsImplementors = []string{"WorkspaceSettings"}
 
 func (ec *executionContext) _WorkspaceSettings(ctx context.Context, sel ast.SelectionSet, obj *model.WorkspaceSettings) graphql.Marshaler {
@@ -769,6 +1336,11 @@ func (ec *executionContext) _WorkspaceSettings(ctx context.Context, sel ast.Sele
 			}
 		case "defaultTimeZone":
 			out.Values[i] = ec._WorkspaceSettings_defaultTimeZone(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "maxHops":
+			out.Values[i] = ec._WorkspaceSettings_maxHops(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -806,6 +1378,42 @@ func (ec *executionContext) marshalNCreateWorkspacePayload2ᚖrouseᚗdevᚋrous
 	return ec._CreateWorkspacePayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNHoldFires2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐHoldFires(ctx context.Context, v any) (domain.HoldFires, error) {
+	var res domain.HoldFires
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNHoldFires2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐHoldFires(ctx context.Context, sel ast.SelectionSet, v domain.HoldFires) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNHoldWorkspaceInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐHoldWorkspaceInput(ctx context.Context, v any) (model.HoldWorkspaceInput, error) {
+	res, err := ec.unmarshalInputHoldWorkspaceInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNHoldWorkspacePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐHoldWorkspacePayload(ctx context.Context, sel ast.SelectionSet, v *model.HoldWorkspacePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "HoldWorkspacePayload!")
+		return graphql.Null
+	}
+	return ec._HoldWorkspacePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNReleaseWorkspaceInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐReleaseWorkspaceInput(ctx context.Context, v any) (model.ReleaseWorkspaceInput, error) {
+	res, err := ec.unmarshalInputReleaseWorkspaceInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReleaseWorkspacePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐReleaseWorkspacePayload(ctx context.Context, sel ast.SelectionSet, v *model.ReleaseWorkspacePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ReleaseWorkspacePayload!")
+		return graphql.Null
+	}
+	return ec._ReleaseWorkspacePayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNUpdateWorkspaceSettingsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐUpdateWorkspaceSettingsInput(ctx context.Context, v any) (model.UpdateWorkspaceSettingsInput, error) {
 	res, err := ec.unmarshalInputUpdateWorkspaceSettingsInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -825,6 +1433,29 @@ func (ec *executionContext) marshalNWorkspaceSettings2ᚖrouseᚗdevᚋrouseᚋg
 		return graphql.Null
 	}
 	return ec._WorkspaceSettings(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOHoldFires2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐHoldFires(ctx context.Context, v any) (*domain.HoldFires, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.HoldFires)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOHoldFires2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐHoldFires(ctx context.Context, sel ast.SelectionSet, v *domain.HoldFires) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) marshalOWorkspaceHold2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐWorkspaceHold(ctx context.Context, sel ast.SelectionSet, v *domain.WorkspaceHold) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._WorkspaceHold(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

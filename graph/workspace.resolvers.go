@@ -17,6 +17,7 @@ import (
 	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/ent/wakeuprequest"
 	"rouse.dev/rouse/graph/model"
+	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -47,6 +48,33 @@ func (r *mutationResolver) UpdateWorkspaceSettings(ctx context.Context, input mo
 	return out, err
 }
 
+// HoldWorkspace is the resolver for the holdWorkspace field.
+func (r *mutationResolver) HoldWorkspace(ctx context.Context, input model.HoldWorkspaceInput) (*model.HoldWorkspacePayload, error) {
+	held, err := r.holdWorkspace(ctx, input)
+	out := &model.HoldWorkspacePayload{RunsAskedToEnd: noRuns(), RunsAskedToEndCount: held.Count}
+	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
+		return out, err
+	}
+	if out.Workspace, err = r.Reader.Workspace.Get(ctx, input.WorkspaceID); err != nil {
+		return nil, fmt.Errorf("read the held workspace: %w", err)
+	}
+	out.RunsAskedToEnd, err = present(ctx, load(ctx).runs, held.AskedToEnd)
+	return out, err
+}
+
+// ReleaseWorkspace is the resolver for the releaseWorkspace field.
+func (r *mutationResolver) ReleaseWorkspace(ctx context.Context, input model.ReleaseWorkspaceInput) (*model.ReleaseWorkspacePayload, error) {
+	err := r.releaseWorkspace(ctx, input)
+	out := &model.ReleaseWorkspacePayload{}
+	if out.UserErrors, err = problems(err); err != nil || len(out.UserErrors) > 0 {
+		return out, err
+	}
+	if out.Workspace, err = r.Reader.Workspace.Get(ctx, input.WorkspaceID); err != nil {
+		return nil, fmt.Errorf("read the released workspace: %w", err)
+	}
+	return out, nil
+}
+
 // Node is the resolver for the node field.
 func (r *queryResolver) Node(ctx context.Context, id xid.ID) (ent.Noder, error) {
 	return r.node(ctx, id)
@@ -71,7 +99,7 @@ func (r *queryResolver) Workspaces(ctx context.Context, first *int, after *entgq
 func (r *workspaceResolver) Settings(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceSettings, error) {
 	return &model.WorkspaceSettings{
 		DefaultExecutor: executorOf(obj.DefaultExecutor), MaxConcurrentRuns: obj.MaxConcurrentRuns, RecoveryLookbackHours: obj.RecoveryLookbackHours,
-		CoalescingWindow: time.Duration(obj.CoalescingWindowMs) * time.Millisecond, DefaultTimeZone: obj.DefaultTimeZone,
+		CoalescingWindow: time.Duration(obj.CoalescingWindowMs) * time.Millisecond, DefaultTimeZone: obj.DefaultTimeZone, MaxHops: obj.MaxHops,
 	}, nil
 }
 
@@ -120,3 +148,21 @@ func (r *workspaceResolver) Activity(ctx context.Context, obj *ent.Workspace, fi
 func (r *workspaceResolver) APITokens(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*model.APITokenConnection, error) {
 	return r.pageOfTokens(ctx, obj.ID, after, first)
 }
+
+// By is the resolver for the by field.
+func (r *workspaceHoldResolver) By(ctx context.Context, obj *domain.WorkspaceHold) (model.Actor, error) {
+	return actorBy(ctx, obj.ByKind, xid.ID(obj.By), obj.By, "")
+}
+
+// Note is the resolver for the note field.
+func (r *workspaceHoldResolver) Note(ctx context.Context, obj *domain.WorkspaceHold) (*string, error) {
+	if obj.Note == "" {
+		return nil, nil
+	}
+	return &obj.Note, nil
+}
+
+// WorkspaceHold returns WorkspaceHoldResolver implementation.
+func (r *Resolver) WorkspaceHold() WorkspaceHoldResolver { return &workspaceHoldResolver{r} }
+
+type workspaceHoldResolver struct{ *Resolver }

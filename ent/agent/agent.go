@@ -46,6 +46,10 @@ const (
 	FieldSessionMaxRuns = "session_max_runs"
 	// FieldSessionMaxAgeMs holds the string denoting the session_max_age_ms field in the database.
 	FieldSessionMaxAgeMs = "session_max_age_ms"
+	// FieldLaunchLimit holds the string denoting the launch_limit field in the database.
+	FieldLaunchLimit = "launch_limit"
+	// FieldLaunchLimitMs holds the string denoting the launch_limit_ms field in the database.
+	FieldLaunchLimitMs = "launch_limit_ms"
 	// FieldDeletedAt holds the string denoting the deleted_at field in the database.
 	FieldDeletedAt = "deleted_at"
 	// EdgeWorkspace holds the string denoting the workspace edge name in mutations.
@@ -111,6 +115,8 @@ var Columns = []string{
 	FieldCooldownMs,
 	FieldSessionMaxRuns,
 	FieldSessionMaxAgeMs,
+	FieldLaunchLimit,
+	FieldLaunchLimitMs,
 	FieldDeletedAt,
 }
 
@@ -157,6 +163,8 @@ var (
 	DefaultMaxConcurrentSessions int
 	// DefaultCooldownMs holds the default value on creation for the "cooldown_ms" field.
 	DefaultCooldownMs int64
+	// DefaultLaunchLimitMs holds the default value on creation for the "launch_limit_ms" field.
+	DefaultLaunchLimitMs int64
 	// DefaultID holds the default value on creation for the "id" field.
 	DefaultID func() xid.ID
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
@@ -244,6 +252,16 @@ func BySessionMaxRuns(opts ...sql.OrderTermOption) OrderOption {
 // BySessionMaxAgeMs orders the results by the session_max_age_ms field.
 func BySessionMaxAgeMs(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSessionMaxAgeMs, opts...).ToFunc()
+}
+
+// ByLaunchLimit orders the results by the launch_limit field.
+func ByLaunchLimit(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLaunchLimit, opts...).ToFunc()
+}
+
+// ByLaunchLimitMs orders the results by the launch_limit_ms field.
+func ByLaunchLimitMs(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLaunchLimitMs, opts...).ToFunc()
 }
 
 // ByDeletedAt orders the results by the deleted_at field.

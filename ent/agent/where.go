@@ -117,6 +117,16 @@ func SessionMaxAgeMs(v int64) predicate.Agent {
 	return predicate.Agent(sql.FieldEQ(FieldSessionMaxAgeMs, v))
 }
 
+// LaunchLimit applies equality check predicate on the "launch_limit" field. It's identical to LaunchLimitEQ.
+func LaunchLimit(v int) predicate.Agent {
+	return predicate.Agent(sql.FieldEQ(FieldLaunchLimit, v))
+}
+
+// LaunchLimitMs applies equality check predicate on the "launch_limit_ms" field. It's identical to LaunchLimitMsEQ.
+func LaunchLimitMs(v int64) predicate.Agent {
+	return predicate.Agent(sql.FieldEQ(FieldLaunchLimitMs, v))
+}
+
 // DeletedAt applies equality check predicate on the "deleted_at" field. It's identical to DeletedAtEQ.
 func DeletedAt(v time.Time) predicate.Agent {
 	return predicate.Agent(sql.FieldEQ(FieldDeletedAt, v))
@@ -750,6 +760,96 @@ func SessionMaxAgeMsIsNil() predicate.Agent {
 // SessionMaxAgeMsNotNil applies the NotNil predicate on the "session_max_age_ms" field.
 func SessionMaxAgeMsNotNil() predicate.Agent {
 	return predicate.Agent(sql.FieldNotNull(FieldSessionMaxAgeMs))
+}
+
+// LaunchLimitEQ applies the EQ predicate on the "launch_limit" field.
+func LaunchLimitEQ(v int) predicate.Agent {
+	return predicate.Agent(sql.FieldEQ(FieldLaunchLimit, v))
+}
+
+// LaunchLimitNEQ applies the NEQ predicate on the "launch_limit" field.
+func LaunchLimitNEQ(v int) predicate.Agent {
+	return predicate.Agent(sql.FieldNEQ(FieldLaunchLimit, v))
+}
+
+// LaunchLimitIn applies the In predicate on the "launch_limit" field.
+func LaunchLimitIn(vs ...int) predicate.Agent {
+	return predicate.Agent(sql.FieldIn(FieldLaunchLimit, vs...))
+}
+
+// LaunchLimitNotIn applies the NotIn predicate on the "launch_limit" field.
+func LaunchLimitNotIn(vs ...int) predicate.Agent {
+	return predicate.Agent(sql.FieldNotIn(FieldLaunchLimit, vs...))
+}
+
+// LaunchLimitGT applies the GT predicate on the "launch_limit" field.
+func LaunchLimitGT(v int) predicate.Agent {
+	return predicate.Agent(sql.FieldGT(FieldLaunchLimit, v))
+}
+
+// LaunchLimitGTE applies the GTE predicate on the "launch_limit" field.
+func LaunchLimitGTE(v int) predicate.Agent {
+	return predicate.Agent(sql.FieldGTE(FieldLaunchLimit, v))
+}
+
+// LaunchLimitLT applies the LT predicate on the "launch_limit" field.
+func LaunchLimitLT(v int) predicate.Agent {
+	return predicate.Agent(sql.FieldLT(FieldLaunchLimit, v))
+}
+
+// LaunchLimitLTE applies the LTE predicate on the "launch_limit" field.
+func LaunchLimitLTE(v int) predicate.Agent {
+	return predicate.Agent(sql.FieldLTE(FieldLaunchLimit, v))
+}
+
+// LaunchLimitIsNil applies the IsNil predicate on the "launch_limit" field.
+func LaunchLimitIsNil() predicate.Agent {
+	return predicate.Agent(sql.FieldIsNull(FieldLaunchLimit))
+}
+
+// LaunchLimitNotNil applies the NotNil predicate on the "launch_limit" field.
+func LaunchLimitNotNil() predicate.Agent {
+	return predicate.Agent(sql.FieldNotNull(FieldLaunchLimit))
+}
+
+// LaunchLimitMsEQ applies the EQ predicate on the "launch_limit_ms" field.
+func LaunchLimitMsEQ(v int64) predicate.Agent {
+	return predicate.Agent(sql.FieldEQ(FieldLaunchLimitMs, v))
+}
+
+// LaunchLimitMsNEQ applies the NEQ predicate on the "launch_limit_ms" field.
+func LaunchLimitMsNEQ(v int64) predicate.Agent {
+	return predicate.Agent(sql.FieldNEQ(FieldLaunchLimitMs, v))
+}
+
+// LaunchLimitMsIn applies the In predicate on the "launch_limit_ms" field.
+func LaunchLimitMsIn(vs ...int64) predicate.Agent {
+	return predicate.Agent(sql.FieldIn(FieldLaunchLimitMs, vs...))
+}
+
+// LaunchLimitMsNotIn applies the NotIn predicate on the "launch_limit_ms" field.
+func LaunchLimitMsNotIn(vs ...int64) predicate.Agent {
+	return predicate.Agent(sql.FieldNotIn(FieldLaunchLimitMs, vs...))
+}
+
+// LaunchLimitMsGT applies the GT predicate on the "launch_limit_ms" field.
+func LaunchLimitMsGT(v int64) predicate.Agent {
+	return predicate.Agent(sql.FieldGT(FieldLaunchLimitMs, v))
+}
+
+// LaunchLimitMsGTE applies the GTE predicate on the "launch_limit_ms" field.
+func LaunchLimitMsGTE(v int64) predicate.Agent {
+	return predicate.Agent(sql.FieldGTE(FieldLaunchLimitMs, v))
+}
+
+// LaunchLimitMsLT applies the LT predicate on the "launch_limit_ms" field.
+func LaunchLimitMsLT(v int64) predicate.Agent {
+	return predicate.Agent(sql.FieldLT(FieldLaunchLimitMs, v))
+}
+
+// LaunchLimitMsLTE applies the LTE predicate on the "launch_limit_ms" field.
+func LaunchLimitMsLTE(v int64) predicate.Agent {
+	return predicate.Agent(sql.FieldLTE(FieldLaunchLimitMs, v))
 }
 
 // DeletedAtEQ applies the EQ predicate on the "deleted_at" field.

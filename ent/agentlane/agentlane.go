@@ -45,6 +45,10 @@ const (
 	FieldResendAfter = "resend_after"
 	// FieldClearing holds the string denoting the clearing field in the database.
 	FieldClearing = "clearing"
+	// FieldLaunchesSince holds the string denoting the launches_since field in the database.
+	FieldLaunchesSince = "launches_since"
+	// FieldLaunches holds the string denoting the launches field in the database.
+	FieldLaunches = "launches"
 	// Table holds the table name of the agentlane in the database.
 	Table = "agent_lanes"
 )
@@ -67,6 +71,8 @@ var Columns = []string{
 	FieldResendFrom,
 	FieldResendAfter,
 	FieldClearing,
+	FieldLaunchesSince,
+	FieldLaunches,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -96,6 +102,8 @@ var (
 	ResendAfterValidator func(string) error
 	// DefaultClearing holds the default value on creation for the "clearing" field.
 	DefaultClearing bool
+	// DefaultLaunches holds the default value on creation for the "launches" field.
+	DefaultLaunches int
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
 	IDValidator func(string) error
 )
@@ -203,6 +211,16 @@ func ByResendAfter(opts ...sql.OrderTermOption) OrderOption {
 // ByClearing orders the results by the clearing field.
 func ByClearing(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldClearing, opts...).ToFunc()
+}
+
+// ByLaunchesSince orders the results by the launches_since field.
+func ByLaunchesSince(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLaunchesSince, opts...).ToFunc()
+}
+
+// ByLaunches orders the results by the launches field.
+func ByLaunches(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLaunches, opts...).ToFunc()
 }
 
 var (

@@ -130,6 +130,16 @@ func Clearing(v bool) predicate.AgentLane {
 	return predicate.AgentLane(sql.FieldEQ(FieldClearing, v))
 }
 
+// LaunchesSince applies equality check predicate on the "launches_since" field. It's identical to LaunchesSinceEQ.
+func LaunchesSince(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEQ(FieldLaunchesSince, v))
+}
+
+// Launches applies equality check predicate on the "launches" field. It's identical to LaunchesEQ.
+func Launches(v int) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEQ(FieldLaunches, v))
+}
+
 // WorkspaceIDEQ applies the EQ predicate on the "workspace_id" field.
 func WorkspaceIDEQ(v string) predicate.AgentLane {
 	return predicate.AgentLane(sql.FieldEQ(FieldWorkspaceID, v))
@@ -823,6 +833,96 @@ func ClearingEQ(v bool) predicate.AgentLane {
 // ClearingNEQ applies the NEQ predicate on the "clearing" field.
 func ClearingNEQ(v bool) predicate.AgentLane {
 	return predicate.AgentLane(sql.FieldNEQ(FieldClearing, v))
+}
+
+// LaunchesSinceEQ applies the EQ predicate on the "launches_since" field.
+func LaunchesSinceEQ(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEQ(FieldLaunchesSince, v))
+}
+
+// LaunchesSinceNEQ applies the NEQ predicate on the "launches_since" field.
+func LaunchesSinceNEQ(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNEQ(FieldLaunchesSince, v))
+}
+
+// LaunchesSinceIn applies the In predicate on the "launches_since" field.
+func LaunchesSinceIn(vs ...time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldIn(FieldLaunchesSince, vs...))
+}
+
+// LaunchesSinceNotIn applies the NotIn predicate on the "launches_since" field.
+func LaunchesSinceNotIn(vs ...time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNotIn(FieldLaunchesSince, vs...))
+}
+
+// LaunchesSinceGT applies the GT predicate on the "launches_since" field.
+func LaunchesSinceGT(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldGT(FieldLaunchesSince, v))
+}
+
+// LaunchesSinceGTE applies the GTE predicate on the "launches_since" field.
+func LaunchesSinceGTE(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldGTE(FieldLaunchesSince, v))
+}
+
+// LaunchesSinceLT applies the LT predicate on the "launches_since" field.
+func LaunchesSinceLT(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldLT(FieldLaunchesSince, v))
+}
+
+// LaunchesSinceLTE applies the LTE predicate on the "launches_since" field.
+func LaunchesSinceLTE(v time.Time) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldLTE(FieldLaunchesSince, v))
+}
+
+// LaunchesSinceIsNil applies the IsNil predicate on the "launches_since" field.
+func LaunchesSinceIsNil() predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldIsNull(FieldLaunchesSince))
+}
+
+// LaunchesSinceNotNil applies the NotNil predicate on the "launches_since" field.
+func LaunchesSinceNotNil() predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNotNull(FieldLaunchesSince))
+}
+
+// LaunchesEQ applies the EQ predicate on the "launches" field.
+func LaunchesEQ(v int) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldEQ(FieldLaunches, v))
+}
+
+// LaunchesNEQ applies the NEQ predicate on the "launches" field.
+func LaunchesNEQ(v int) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNEQ(FieldLaunches, v))
+}
+
+// LaunchesIn applies the In predicate on the "launches" field.
+func LaunchesIn(vs ...int) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldIn(FieldLaunches, vs...))
+}
+
+// LaunchesNotIn applies the NotIn predicate on the "launches" field.
+func LaunchesNotIn(vs ...int) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldNotIn(FieldLaunches, vs...))
+}
+
+// LaunchesGT applies the GT predicate on the "launches" field.
+func LaunchesGT(v int) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldGT(FieldLaunches, v))
+}
+
+// LaunchesGTE applies the GTE predicate on the "launches" field.
+func LaunchesGTE(v int) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldGTE(FieldLaunches, v))
+}
+
+// LaunchesLT applies the LT predicate on the "launches" field.
+func LaunchesLT(v int) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldLT(FieldLaunches, v))
+}
+
+// LaunchesLTE applies the LTE predicate on the "launches" field.
+func LaunchesLTE(v int) predicate.AgentLane {
+	return predicate.AgentLane(sql.FieldLTE(FieldLaunches, v))
 }
 
 // And groups predicates with the AND operator between them.

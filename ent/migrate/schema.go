@@ -14,7 +14,7 @@ var (
 		{Name: "id", Type: field.TypeString, Size: 64},
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
 		{Name: "tx", Type: field.TypeInt64, Default: schema.Expr("(pg_current_xact_id()::text)::bigint")},
-		{Name: "code", Type: field.TypeEnum, Enums: []string{"WAKEUP_QUEUED", "WAKEUP_COALESCED", "WAKEUP_IDLE_SKIPPED", "WAKEUP_AGENT_INACTIVE", "WAKEUP_CHECKOUT_HELD", "WAKEUP_RESENT", "WAKEUP_BUDGET_BLOCKED", "WAKEUP_STALE_CANCELLED", "WAKEUP_RETRY_SCHEDULED", "WAKEUP_RETRY_CANCELLED", "RECOVERY_DISPATCH", "RECOVERY_SWEEP_COMPLETE", "RUN_CLAIMED", "RUN_LAUNCHED", "RUN_FINISHED", "RUN_FAILED", "RUN_CANCELLED", "RUN_RESCUED", "ROUTINE_CHANGED", "ROUTINE_FIRED", "TRIGGER_CHANGED", "TRIGGER_SECRET_ROTATED", "AGENT_CHANGED", "AGENT_PAUSED", "AGENT_RESUMED", "TASK_CHANGED", "TASK_COMMENTED", "APPROVAL_DECIDED", "BUDGET_CHANGED", "BUDGET_THRESHOLD", "SETTINGS_CHANGED", "WEBHOOK_REJECTED", "APPROVAL_REQUESTED", "INBOX_ITEM_MADE", "INBOX_ITEM_HANDLED", "TOKEN_CREATED", "TOKEN_REVOKED", "PROJECT_CHANGED", "WORKFLOW_CHANGED", "WORKSPACE_CREATED", "EXECUTOR_TESTED", "WAKEUP_REQUESTED", "RUN_CANCEL_REQUESTED"}, SchemaType: map[string]string{"postgres": "activity_code"}},
+		{Name: "code", Type: field.TypeEnum, Enums: []string{"WAKEUP_QUEUED", "WAKEUP_COALESCED", "WAKEUP_IDLE_SKIPPED", "WAKEUP_AGENT_INACTIVE", "WAKEUP_CHECKOUT_HELD", "WAKEUP_RESENT", "WAKEUP_BUDGET_BLOCKED", "WAKEUP_STALE_CANCELLED", "WAKEUP_RETRY_SCHEDULED", "WAKEUP_RETRY_CANCELLED", "RECOVERY_DISPATCH", "RECOVERY_SWEEP_COMPLETE", "RUN_CLAIMED", "RUN_LAUNCHED", "RUN_FINISHED", "RUN_FAILED", "RUN_CANCELLED", "RUN_RESCUED", "ROUTINE_CHANGED", "ROUTINE_FIRED", "TRIGGER_CHANGED", "TRIGGER_SECRET_ROTATED", "AGENT_CHANGED", "AGENT_PAUSED", "AGENT_RESUMED", "TASK_CHANGED", "TASK_COMMENTED", "APPROVAL_DECIDED", "BUDGET_CHANGED", "BUDGET_THRESHOLD", "SETTINGS_CHANGED", "WEBHOOK_REJECTED", "APPROVAL_REQUESTED", "INBOX_ITEM_MADE", "INBOX_ITEM_HANDLED", "TOKEN_CREATED", "TOKEN_REVOKED", "PROJECT_CHANGED", "WORKFLOW_CHANGED", "WORKSPACE_CREATED", "EXECUTOR_TESTED", "WAKEUP_REQUESTED", "RUN_CANCEL_REQUESTED", "WORKSPACE_HELD", "WORKSPACE_RELEASED", "WORKSPACE_CHANGED"}, SchemaType: map[string]string{"postgres": "activity_code"}},
 		{Name: "summary", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "actor_kind", Type: field.TypeEnum, Enums: []string{"USER", "AGENT", "CHANNEL", "SYSTEM"}, SchemaType: map[string]string{"postgres": "author_kind"}},
 		{Name: "actor", Type: field.TypeString, Size: 200, Default: ""},
@@ -107,6 +107,8 @@ var (
 		{Name: "cooldown_ms", Type: field.TypeInt64, Default: 10000},
 		{Name: "session_max_runs", Type: field.TypeInt, Nullable: true},
 		{Name: "session_max_age_ms", Type: field.TypeInt64, Nullable: true},
+		{Name: "launch_limit", Type: field.TypeInt, Nullable: true},
+		{Name: "launch_limit_ms", Type: field.TypeInt64, Default: "3600000"},
 		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "workspace_id", Type: field.TypeString, Size: 64},
 		{Name: "manager_id", Type: field.TypeString, Nullable: true, Size: 64},
@@ -119,13 +121,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "agents_workspaces_workspace",
-				Columns:    []*schema.Column{AgentsColumns[14]},
+				Columns:    []*schema.Column{AgentsColumns[16]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "agents_agents_reports",
-				Columns:    []*schema.Column{AgentsColumns[15]},
+				Columns:    []*schema.Column{AgentsColumns[17]},
 				RefColumns: []*schema.Column{AgentsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
@@ -134,7 +136,7 @@ var (
 			{
 				Name:    "agent_workspace_id_name",
 				Unique:  true,
-				Columns: []*schema.Column{AgentsColumns[14], AgentsColumns[4]},
+				Columns: []*schema.Column{AgentsColumns[16], AgentsColumns[4]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "deleted_at IS NULL",
 				},
@@ -142,12 +144,12 @@ var (
 			{
 				Name:    "agent_workspace_id_created_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{AgentsColumns[14], AgentsColumns[1], AgentsColumns[0]},
+				Columns: []*schema.Column{AgentsColumns[16], AgentsColumns[1], AgentsColumns[0]},
 			},
 			{
 				Name:    "agent_manager_id",
 				Unique:  false,
-				Columns: []*schema.Column{AgentsColumns[15]},
+				Columns: []*schema.Column{AgentsColumns[17]},
 			},
 		},
 	}
@@ -169,6 +171,8 @@ var (
 		{Name: "resend_from", Type: field.TypeTime, Nullable: true},
 		{Name: "resend_after", Type: field.TypeString, Size: 64, Default: ""},
 		{Name: "clearing", Type: field.TypeBool, Default: "false"},
+		{Name: "launches_since", Type: field.TypeTime, Nullable: true},
+		{Name: "launches", Type: field.TypeInt, Default: "0"},
 	}
 	// AgentLanesTable holds the schema information for the "agent_lanes" table.
 	AgentLanesTable = &schema.Table{
@@ -864,7 +868,7 @@ var (
 		{Name: "causation_id", Type: field.TypeString, Size: 64},
 		{Name: "source", Type: field.TypeEnum, Enums: []string{"CRON", "WEBHOOK", "MANUAL"}, SchemaType: map[string]string{"postgres": "routine_run_source"}},
 		{Name: "status", Type: field.TypeEnum, Enums: []string{"RECEIVED", "TASK_CREATED", "ENQUEUED", "DONE", "SKIPPED", "COALESCED", "CANCELLED", "FAILED"}, Default: "RECEIVED", SchemaType: map[string]string{"postgres": "routine_run_status"}},
-		{Name: "skip_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR"}, SchemaType: map[string]string{"postgres": "end_reason"}},
+		{Name: "skip_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR", "WORKSPACE_HELD"}, SchemaType: map[string]string{"postgres": "end_reason"}},
 		{Name: "fire_key", Type: field.TypeString, Nullable: true, Size: 400},
 		{Name: "variables", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "jsonb"}},
 		{Name: "missed_ticks", Type: field.TypeInt, Default: 0},
@@ -1102,7 +1106,7 @@ var (
 		{Name: "wake_class", Type: field.TypeEnum, Enums: []string{"PERIODIC", "EVENT"}, SchemaType: map[string]string{"postgres": "wake_class"}},
 		{Name: "fingerprint", Type: field.TypeString, Nullable: true, Size: 64},
 		{Name: "status", Type: field.TypeEnum, Enums: []string{"QUEUED", "CLAIMED", "FINISHED", "FAILED", "CANCELLED"}, Default: "QUEUED", SchemaType: map[string]string{"postgres": "run_status"}},
-		{Name: "parked_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"WINDOW", "BACKOFF", "RATE_LIMIT", "SCOPE_BUSY", "TASK_BLOCKED", "BUDGET_RESERVED", "GUARD_ERROR", "NO_WORKER"}, SchemaType: map[string]string{"postgres": "parked_reason"}},
+		{Name: "parked_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"WINDOW", "BACKOFF", "RATE_LIMIT", "SCOPE_BUSY", "TASK_BLOCKED", "BUDGET_RESERVED", "GUARD_ERROR", "NO_WORKER", "LOOP_BREAKER"}, SchemaType: map[string]string{"postgres": "parked_reason"}},
 		{Name: "parked_until", Type: field.TypeTime, Nullable: true},
 		{Name: "due_at", Type: field.TypeTime, Nullable: true},
 		{Name: "attempt", Type: field.TypeInt, Default: "0"},
@@ -1111,10 +1115,11 @@ var (
 		{Name: "retry_count", Type: field.TypeInt, Default: "0"},
 		{Name: "guard_errors", Type: field.TypeInt, Default: "0"},
 		{Name: "hops", Type: field.TypeInt, Default: "0"},
+		{Name: "unattended", Type: field.TypeBool, Default: "false"},
 		{Name: "event_seq", Type: field.TypeInt64, Default: "0"},
 		{Name: "session_id", Type: field.TypeString, Nullable: true, Size: 500},
 		{Name: "outcome", Type: field.TypeString, Nullable: true, Size: 64},
-		{Name: "end_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR"}, SchemaType: map[string]string{"postgres": "end_reason"}},
+		{Name: "end_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR", "WORKSPACE_HELD"}, SchemaType: map[string]string{"postgres": "end_reason"}},
 		{Name: "summary", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "error_code", Type: field.TypeEnum, Nullable: true, Enums: []string{"RATE_LIMITED", "LAUNCH", "TIMEOUT", "CRASH", "LEASE_LOST", "BUDGET", "OTHER", "AUTH", "BILLING"}, SchemaType: map[string]string{"postgres": "run_error_code"}},
 		{Name: "error_message", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
@@ -1145,25 +1150,25 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "runs_workspaces_workspace",
-				Columns:    []*schema.Column{RunsColumns[39]},
+				Columns:    []*schema.Column{RunsColumns[40]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "runs_agents_agent",
-				Columns:    []*schema.Column{RunsColumns[40]},
+				Columns:    []*schema.Column{RunsColumns[41]},
 				RefColumns: []*schema.Column{AgentsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "runs_tasks_task",
-				Columns:    []*schema.Column{RunsColumns[41]},
+				Columns:    []*schema.Column{RunsColumns[42]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "runs_routines_routine",
-				Columns:    []*schema.Column{RunsColumns[42]},
+				Columns:    []*schema.Column{RunsColumns[43]},
 				RefColumns: []*schema.Column{RoutinesColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
@@ -1177,7 +1182,7 @@ var (
 			{
 				Name:    "runs_due",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[40], RunsColumns[33], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[41], RunsColumns[34], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_reason IS NULL",
 				},
@@ -1193,7 +1198,7 @@ var (
 			{
 				Name:    "runs_parked_lane",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[40], RunsColumns[10]},
+				Columns: []*schema.Column{RunsColumns[41], RunsColumns[10]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_until IS NOT NULL",
 				},
@@ -1201,7 +1206,7 @@ var (
 			{
 				Name:    "runs_scope_busy",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[40], RunsColumns[4], RunsColumns[33], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[41], RunsColumns[4], RunsColumns[34], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_reason = 'SCOPE_BUSY'",
 				},
@@ -1209,7 +1214,7 @@ var (
 			{
 				Name:    "runs_task_blocked",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[40]},
+				Columns: []*schema.Column{RunsColumns[41]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED' AND parked_reason = 'TASK_BLOCKED'",
 				},
@@ -1217,7 +1222,7 @@ var (
 			{
 				Name:    "runs_by_status",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[39], RunsColumns[8], RunsColumns[33], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[8], RunsColumns[34], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status <> 'FINISHED'",
 				},
@@ -1225,7 +1230,7 @@ var (
 			{
 				Name:    "runs_waiting",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[39], RunsColumns[9], RunsColumns[33], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[9], RunsColumns[34], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "parked_reason IS NOT NULL",
 				},
@@ -1233,7 +1238,7 @@ var (
 			{
 				Name:    "runs_unprocessed",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[39], RunsColumns[33], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[34], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'FINISHED' AND outcome IS DISTINCT FROM 'processed'",
 				},
@@ -1241,7 +1246,7 @@ var (
 			{
 				Name:    "runs_ended",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[39], RunsColumns[36], RunsColumns[8]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[37], RunsColumns[8]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "finished_at IS NOT NULL",
 				},
@@ -1249,7 +1254,7 @@ var (
 			{
 				Name:    "runs_queued_scope",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[40], RunsColumns[4]},
+				Columns: []*schema.Column{RunsColumns[41], RunsColumns[4]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'QUEUED'",
 				},
@@ -1257,7 +1262,7 @@ var (
 			{
 				Name:    "runs_live_scope",
 				Unique:  true,
-				Columns: []*schema.Column{RunsColumns[40], RunsColumns[4]},
+				Columns: []*schema.Column{RunsColumns[41], RunsColumns[4]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'CLAIMED'",
 				},
@@ -1265,7 +1270,7 @@ var (
 			{
 				Name:    "runs_silent",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[39], RunsColumns[36]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[37]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'FINISHED' AND outcome = 'processed' AND session_id IS NULL",
 				},
@@ -1273,17 +1278,17 @@ var (
 			{
 				Name:    "run_workspace_id_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[39], RunsColumns[33], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[40], RunsColumns[34], RunsColumns[0]},
 			},
 			{
 				Name:    "run_agent_id_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[40], RunsColumns[33], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[41], RunsColumns[34], RunsColumns[0]},
 			},
 			{
 				Name:    "runs_ended_agent",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[40], RunsColumns[36]},
+				Columns: []*schema.Column{RunsColumns[41], RunsColumns[37]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "finished_at IS NOT NULL",
 				},
@@ -1291,7 +1296,7 @@ var (
 			{
 				Name:    "run_task_id_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[41], RunsColumns[33], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[42], RunsColumns[34], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "task_id IS NOT NULL",
 				},
@@ -1299,7 +1304,7 @@ var (
 			{
 				Name:    "run_routine_id_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[42], RunsColumns[33], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[43], RunsColumns[34], RunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "routine_id IS NOT NULL",
 				},
@@ -1729,11 +1734,12 @@ var (
 		{Name: "reason", Type: field.TypeString, Size: 200},
 		{Name: "payload", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "jsonb"}},
 		{Name: "status", Type: field.TypeEnum, Enums: []string{"QUEUED", "CLAIMED", "COALESCED", "SKIPPED", "FINISHED", "FAILED", "CANCELLED"}, Default: "QUEUED", SchemaType: map[string]string{"postgres": "wakeup_status"}},
-		{Name: "end_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR"}, SchemaType: map[string]string{"postgres": "end_reason"}},
+		{Name: "end_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR", "WORKSPACE_HELD"}, SchemaType: map[string]string{"postgres": "end_reason"}},
 		{Name: "recovered", Type: field.TypeBool, Default: false},
 		{Name: "resends", Type: field.TypeInt, Default: "0"},
 		{Name: "idempotency_key", Type: field.TypeString, Nullable: true, Size: 400},
 		{Name: "hops", Type: field.TypeInt, Default: 0},
+		{Name: "unattended", Type: field.TypeBool, Default: "false"},
 		{Name: "retry_count", Type: field.TypeInt, Default: "0"},
 		{Name: "scheduled_retry_at", Type: field.TypeTime, Nullable: true},
 		{Name: "retry_source", Type: field.TypeEnum, Nullable: true, Enums: []string{"BACKOFF", "RATE_LIMIT_PARSED"}, SchemaType: map[string]string{"postgres": "retry_source"}},
@@ -1756,37 +1762,37 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "wakeup_requests_runs_wakeup_requests",
-				Columns:    []*schema.Column{WakeupRequestsColumns[24]},
+				Columns:    []*schema.Column{WakeupRequestsColumns[25]},
 				RefColumns: []*schema.Column{RunsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "wakeup_requests_workspaces_workspace",
-				Columns:    []*schema.Column{WakeupRequestsColumns[25]},
+				Columns:    []*schema.Column{WakeupRequestsColumns[26]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "wakeup_requests_agents_agent",
-				Columns:    []*schema.Column{WakeupRequestsColumns[26]},
+				Columns:    []*schema.Column{WakeupRequestsColumns[27]},
 				RefColumns: []*schema.Column{AgentsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "wakeup_requests_tasks_task",
-				Columns:    []*schema.Column{WakeupRequestsColumns[27]},
+				Columns:    []*schema.Column{WakeupRequestsColumns[28]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "wakeup_requests_routines_routine",
-				Columns:    []*schema.Column{WakeupRequestsColumns[28]},
+				Columns:    []*schema.Column{WakeupRequestsColumns[29]},
 				RefColumns: []*schema.Column{RoutinesColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "wakeup_requests_routine_runs_routine_run",
-				Columns:    []*schema.Column{WakeupRequestsColumns[29]},
+				Columns:    []*schema.Column{WakeupRequestsColumns[30]},
 				RefColumns: []*schema.Column{RoutineRunsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
@@ -1800,7 +1806,7 @@ var (
 			{
 				Name:    "wakeuprequest_workspace_id_idempotency_key",
 				Unique:  true,
-				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[15]},
+				Columns: []*schema.Column{WakeupRequestsColumns[26], WakeupRequestsColumns[15]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "idempotency_key IS NOT NULL",
 				},
@@ -1808,7 +1814,7 @@ var (
 			{
 				Name:    "wakeuprequest_run_id_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{WakeupRequestsColumns[24], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
+				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[21], WakeupRequestsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "run_id IS NOT NULL",
 				},
@@ -1816,17 +1822,17 @@ var (
 			{
 				Name:    "wakeuprequest_agent_id_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{WakeupRequestsColumns[26], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
+				Columns: []*schema.Column{WakeupRequestsColumns[27], WakeupRequestsColumns[21], WakeupRequestsColumns[0]},
 			},
 			{
 				Name:    "wakeuprequest_workspace_id_source_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[4], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
+				Columns: []*schema.Column{WakeupRequestsColumns[26], WakeupRequestsColumns[4], WakeupRequestsColumns[21], WakeupRequestsColumns[0]},
 			},
 			{
 				Name:    "wakeup_requests_checkout_held",
 				Unique:  false,
-				Columns: []*schema.Column{WakeupRequestsColumns[27]},
+				Columns: []*schema.Column{WakeupRequestsColumns[28]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "end_reason = 'CHECKOUT_HELD'",
 				},
@@ -1834,12 +1840,12 @@ var (
 			{
 				Name:    "wakeuprequest_workspace_id_requested_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{WakeupRequestsColumns[25], WakeupRequestsColumns[20], WakeupRequestsColumns[0]},
+				Columns: []*schema.Column{WakeupRequestsColumns[26], WakeupRequestsColumns[21], WakeupRequestsColumns[0]},
 			},
 			{
 				Name:    "wakeuprequest_routine_run_id",
 				Unique:  false,
-				Columns: []*schema.Column{WakeupRequestsColumns[29]},
+				Columns: []*schema.Column{WakeupRequestsColumns[30]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "routine_run_id IS NOT NULL",
 				},
@@ -1847,7 +1853,7 @@ var (
 			{
 				Name:    "wakeuprequest_task_id",
 				Unique:  false,
-				Columns: []*schema.Column{WakeupRequestsColumns[27]},
+				Columns: []*schema.Column{WakeupRequestsColumns[28]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "task_id IS NOT NULL",
 				},
@@ -1990,6 +1996,9 @@ var (
 		{Name: "coalescing_window_ms", Type: field.TypeInt64, Default: 5000},
 		{Name: "max_concurrent_runs", Type: field.TypeInt, Nullable: true},
 		{Name: "default_executor", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "jsonb"}},
+		{Name: "hold", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "jsonb"}},
+		{Name: "hold_ended_at", Type: field.TypeTime, Nullable: true},
+		{Name: "max_hops", Type: field.TypeInt, Default: "25"},
 		{Name: "office_workflow_id", Type: field.TypeString, Nullable: true, Size: 64},
 	}
 	// WorkspacesTable holds the schema information for the "workspaces" table.
@@ -2000,7 +2009,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "workspaces_workflows_office_workflow",
-				Columns:    []*schema.Column{WorkspacesColumns[11]},
+				Columns:    []*schema.Column{WorkspacesColumns[14]},
 				RefColumns: []*schema.Column{WorkflowsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
@@ -2012,6 +2021,7 @@ var (
 		{Name: "running", Type: field.TypeInt, Default: "0"},
 		{Name: "max_running", Type: field.TypeInt, Nullable: true},
 		{Name: "released_at", Type: field.TypeTime, Nullable: true},
+		{Name: "held_at", Type: field.TypeTime, Nullable: true},
 	}
 	// WorkspaceLanesTable holds the schema information for the "workspace_lanes" table.
 	WorkspaceLanesTable = &schema.Table{
@@ -2143,6 +2153,8 @@ func init() {
 	AgentsTable.Annotation = &entsql.Annotation{}
 	AgentsTable.Annotation.Checks = map[string]string{
 		"agents_cooldown":                "cooldown_ms >= 0",
+		"agents_launch_limit":            "launch_limit >= 1",
+		"agents_launch_limit_ms":         "launch_limit_ms BETWEEN 1000 AND 604800000",
 		"agents_max_concurrent_sessions": "max_concurrent_sessions BETWEEN 1 AND 50",
 		"agents_role":                    "role IN ('WORKER', 'SPECIALIST', 'ASSISTANT', 'COORDINATOR')",
 	}
@@ -2291,6 +2303,7 @@ func init() {
 	WorkspacesTable.Annotation.Checks = map[string]string{
 		"workspaces_coalescing_window":       "coalescing_window_ms BETWEEN 0 AND 60000",
 		"workspaces_max_concurrent_runs":     "max_concurrent_runs >= 1",
+		"workspaces_max_hops":                "max_hops BETWEEN 1 AND 1000",
 		"workspaces_recovery_lookback_hours": "recovery_lookback_hours BETWEEN 1 AND 720",
 	}
 	WorkspaceLanesTable.Annotation = &entsql.Annotation{}

@@ -227,7 +227,7 @@ func StatusValidator(s domain.RoutineRunStatus) error {
 // SkipReasonValidator is a validator for the "skip_reason" field enum values. It is called by the builders before save.
 func SkipReasonValidator(sr domain.EndReason) error {
 	switch sr {
-	case "TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR":
+	case "TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR", "WORKSPACE_HELD":
 		return nil
 	default:
 		return fmt.Errorf("routinerun: invalid enum value for skip_reason field: %q", sr)

@@ -60,6 +60,8 @@ const (
 	FieldGuardErrors = "guard_errors"
 	// FieldHops holds the string denoting the hops field in the database.
 	FieldHops = "hops"
+	// FieldUnattended holds the string denoting the unattended field in the database.
+	FieldUnattended = "unattended"
 	// FieldEventSeq holds the string denoting the event_seq field in the database.
 	FieldEventSeq = "event_seq"
 	// FieldSessionID holds the string denoting the session_id field in the database.
@@ -193,6 +195,7 @@ var Columns = []string{
 	FieldRetryCount,
 	FieldGuardErrors,
 	FieldHops,
+	FieldUnattended,
 	FieldEventSeq,
 	FieldSessionID,
 	FieldOutcome,
@@ -257,6 +260,8 @@ var (
 	DefaultGuardErrors int
 	// DefaultHops holds the default value on creation for the "hops" field.
 	DefaultHops int
+	// DefaultUnattended holds the default value on creation for the "unattended" field.
+	DefaultUnattended bool
 	// DefaultEventSeq holds the default value on creation for the "event_seq" field.
 	DefaultEventSeq int64
 	// SessionIDValidator is a validator for the "session_id" field. It is called by the builders before save.
@@ -316,7 +321,7 @@ func StatusValidator(s domain.RunStatus) error {
 // ParkedReasonValidator is a validator for the "parked_reason" field enum values. It is called by the builders before save.
 func ParkedReasonValidator(pr domain.ParkedReason) error {
 	switch pr {
-	case "WINDOW", "BACKOFF", "RATE_LIMIT", "SCOPE_BUSY", "TASK_BLOCKED", "BUDGET_RESERVED", "GUARD_ERROR", "NO_WORKER":
+	case "WINDOW", "BACKOFF", "RATE_LIMIT", "SCOPE_BUSY", "TASK_BLOCKED", "BUDGET_RESERVED", "GUARD_ERROR", "NO_WORKER", "LOOP_BREAKER":
 		return nil
 	default:
 		return fmt.Errorf("run: invalid enum value for parked_reason field: %q", pr)
@@ -326,7 +331,7 @@ func ParkedReasonValidator(pr domain.ParkedReason) error {
 // EndReasonValidator is a validator for the "end_reason" field enum values. It is called by the builders before save.
 func EndReasonValidator(er domain.EndReason) error {
 	switch er {
-	case "TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR":
+	case "TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR", "WORKSPACE_HELD":
 		return nil
 	default:
 		return fmt.Errorf("run: invalid enum value for end_reason field: %q", er)
@@ -464,6 +469,11 @@ func ByGuardErrors(opts ...sql.OrderTermOption) OrderOption {
 // ByHops orders the results by the hops field.
 func ByHops(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldHops, opts...).ToFunc()
+}
+
+// ByUnattended orders the results by the unattended field.
+func ByUnattended(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldUnattended, opts...).ToFunc()
 }
 
 // ByEventSeq orders the results by the event_seq field.

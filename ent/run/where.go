@@ -142,6 +142,11 @@ func Hops(v int) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldHops, v))
 }
 
+// Unattended applies equality check predicate on the "unattended" field. It's identical to UnattendedEQ.
+func Unattended(v bool) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldUnattended, v))
+}
+
 // EventSeq applies equality check predicate on the "event_seq" field. It's identical to EventSeqEQ.
 func EventSeq(v int64) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldEventSeq, v))
@@ -1290,6 +1295,16 @@ func HopsLT(v int) predicate.Run {
 // HopsLTE applies the LTE predicate on the "hops" field.
 func HopsLTE(v int) predicate.Run {
 	return predicate.Run(sql.FieldLTE(FieldHops, v))
+}
+
+// UnattendedEQ applies the EQ predicate on the "unattended" field.
+func UnattendedEQ(v bool) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldUnattended, v))
+}
+
+// UnattendedNEQ applies the NEQ predicate on the "unattended" field.
+func UnattendedNEQ(v bool) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldUnattended, v))
 }
 
 // EventSeqEQ applies the EQ predicate on the "event_seq" field.

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"strconv"
+
 	"entgo.io/contrib/entgql"
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/entsql"
@@ -18,7 +20,8 @@ type Agent struct{ ent.Schema }
 // Mixin of Agent.
 func (Agent) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "agt"}, owned{}, versioned{}} }
 
-// Fields of Agent. Durations are in milliseconds.
+// Fields of Agent. Durations are in milliseconds. launch_limit is how many unattended launches a window of launch_limit_ms may have;
+// NULL: any number.
 func (Agent) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("name").MaxRuneLen(200).NotEmpty().Annotations(entgql.OrderField("NAME")),
@@ -31,6 +34,8 @@ func (Agent) Fields() []ent.Field {
 		field.Int64("cooldown_ms").Default(10_000).Annotations(hidden()),
 		field.Int("session_max_runs").Optional().Nillable(),
 		field.Int64("session_max_age_ms").Optional().Nillable().Annotations(hidden()),
+		field.Int("launch_limit").Optional().Nillable().Annotations(hidden()),
+		field.Int64("launch_limit_ms").Default(domain.DefaultLaunchWindow.Milliseconds()).Annotations(entsql.Default(strconv.FormatInt(domain.DefaultLaunchWindow.Milliseconds(), 10)), hidden()),
 		field.Time("deleted_at").Optional().Nillable().Annotations(hidden()),
 	}
 }
@@ -62,6 +67,8 @@ func (Agent) Annotations() []schema.Annotation {
 			"agents_role":                    oneOf("role", domain.AgentRole("").Values()),
 			"agents_max_concurrent_sessions": "max_concurrent_sessions BETWEEN 1 AND 50",
 			"agents_cooldown":                "cooldown_ms >= 0",
+			"agents_launch_limit":            "launch_limit >= 1",
+			"agents_launch_limit_ms":         "launch_limit_ms BETWEEN 1000 AND 604800000",
 		}),
 	}
 }
@@ -73,7 +80,7 @@ type AgentLane struct{ ent.Schema }
 // Fields of AgentLane. head_at and head_id name the oldest due queued run; released_at is when a session last fell free of
 // an agent that had none. What is too much for one transaction is done in steps: resend_from and resend_after are the end
 // and the id of the request up to which a resume has come, none when it is through; clearing says that a deleted agent
-// still has something queued.
+// still has something queued. launches counts unattended launches in the window that began at launches_since.
 func (AgentLane) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").StorageKey("agent_id").MaxRuneLen(64),
@@ -92,6 +99,8 @@ func (AgentLane) Fields() []ent.Field {
 		field.Time("resend_from").Optional().Nillable(),
 		field.String("resend_after").MaxRuneLen(64).Default("").Annotations(entsql.Default("")),
 		field.Bool("clearing").Default(false).Annotations(entsql.Default("false")),
+		field.Time("launches_since").Optional().Nillable(),
+		field.Int("launches").Default(0).Annotations(entsql.Default("0")),
 	}
 }
 

@@ -23,6 +23,7 @@ func (Run) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "run"}, owned
 
 // Fields of Run. A QUEUED run is due when parked_reason is NULL; parked_until NULL with a reason means "until an event".
 // due_at is when it last became due after it had waited, NULL since it was asked for.
+// unattended says that neither a person nor a schedule asked for it: agents did, or a webhook.
 // attempt is the number of the newest attempt and only rises. outcome is text without a CHECK (SPEC S10.2).
 func (Run) Fields() []ent.Field {
 	return []ent.Field{
@@ -44,6 +45,7 @@ func (Run) Fields() []ent.Field {
 		field.Int("retry_count").Default(0).Annotations(entsql.Default("0")),
 		field.Int("guard_errors").Default(0).Annotations(entsql.Default("0"), hidden()),
 		field.Int("hops").Default(0).Annotations(entsql.Default("0"), hidden()),
+		field.Bool("unattended").Default(false).Annotations(entsql.Default("false"), hidden()),
 		field.Int64("event_seq").Default(0).Annotations(entsql.Default("0"), hidden()),
 		field.String("session_id").MaxRuneLen(500).Optional().Nillable().Annotations(entgql.MapsTo("sessionId")),
 		field.String("outcome").MaxRuneLen(64).Optional().Nillable(),

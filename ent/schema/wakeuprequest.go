@@ -44,6 +44,7 @@ func (WakeupRequest) Fields() []ent.Field {
 		field.Int("resends").Default(0).Annotations(entsql.Default("0")),
 		field.String("idempotency_key").MaxRuneLen(400).Optional().Nillable(),
 		field.Int("hops").Default(0).Annotations(hidden()),
+		field.Bool("unattended").Default(false).Annotations(entsql.Default("false"), hidden()),
 		field.Int("retry_count").Default(0).Annotations(entsql.Default("0")),
 		field.Time("scheduled_retry_at").Optional().Nillable(),
 		field.Enum("retry_source").GoType(domain.RetrySource("")).SchemaType(native("retry_source")).Optional().Nillable().Annotations(entgql.Type("RetrySource")),

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"strconv"
+
 	"entgo.io/contrib/entgql"
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/entsql"
@@ -17,7 +19,8 @@ type Workspace struct{ ent.Schema }
 // Mixin of Workspace.
 func (Workspace) Mixin() []ent.Mixin { return []ent.Mixin{record{prefix: "wsp"}, versioned{}} }
 
-// Fields of Workspace. The window is in milliseconds.
+// Fields of Workspace. The window is in milliseconds. hold says who holds the workspace, and hold_ended_at when the last hold ended,
+// from which what is late is late; whether claims pass the workspace over says its lane.
 func (Workspace) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("name").MaxRuneLen(200).NotEmpty(),
@@ -28,6 +31,9 @@ func (Workspace) Fields() []ent.Field {
 		field.Int64("coalescing_window_ms").Default(5000).Annotations(hidden()),
 		field.Int("max_concurrent_runs").Optional().Nillable().Annotations(hidden()),
 		field.JSON("default_executor", &domain.ExecutorSpec{}).Optional().SchemaType(jsonb()).Annotations(hidden()),
+		field.JSON("hold", &domain.WorkspaceHold{}).Optional().SchemaType(jsonb()).Annotations(hidden()),
+		field.Time("hold_ended_at").Optional().Nillable().Annotations(hidden()),
+		field.Int("max_hops").Default(domain.DefaultMaxHops).Annotations(entsql.Default(strconv.Itoa(domain.DefaultMaxHops)), hidden()),
 	}
 }
 
@@ -46,6 +52,7 @@ func (Workspace) Annotations() []schema.Annotation {
 			"workspaces_recovery_lookback_hours": "recovery_lookback_hours BETWEEN 1 AND 720",
 			"workspaces_coalescing_window":       "coalescing_window_ms BETWEEN 0 AND 60000",
 			"workspaces_max_concurrent_runs":     "max_concurrent_runs >= 1",
+			"workspaces_max_hops":                "max_hops BETWEEN 1 AND 1000",
 		}),
 	}
 }
@@ -53,13 +60,15 @@ func (Workspace) Annotations() []schema.Annotation {
 // WorkspaceLane is the hot state of a workspace: its live runs and its ceiling. Nothing references it.
 type WorkspaceLane struct{ ent.Schema }
 
-// Fields of WorkspaceLane. released_at is when a place last fell free in a workspace that had none.
+// Fields of WorkspaceLane. released_at is when a place last fell free in a workspace that had none, or its hold ended. held_at is
+// since when a person holds the workspace: claims, which lock this row, take nothing of it.
 func (WorkspaceLane) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").StorageKey("workspace_id").MaxRuneLen(64),
 		field.Int("running").Default(0).Annotations(entsql.Default("0")),
 		field.Int("max_running").Optional().Nillable(),
 		field.Time("released_at").Optional().Nillable(),
+		field.Time("held_at").Optional().Nillable(),
 	}
 }
 

@@ -60,6 +60,8 @@ const (
 	FieldIdempotencyKey = "idempotency_key"
 	// FieldHops holds the string denoting the hops field in the database.
 	FieldHops = "hops"
+	// FieldUnattended holds the string denoting the unattended field in the database.
+	FieldUnattended = "unattended"
 	// FieldRetryCount holds the string denoting the retry_count field in the database.
 	FieldRetryCount = "retry_count"
 	// FieldScheduledRetryAt holds the string denoting the scheduled_retry_at field in the database.
@@ -158,6 +160,7 @@ var Columns = []string{
 	FieldResends,
 	FieldIdempotencyKey,
 	FieldHops,
+	FieldUnattended,
 	FieldRetryCount,
 	FieldScheduledRetryAt,
 	FieldRetrySource,
@@ -209,6 +212,8 @@ var (
 	IdempotencyKeyValidator func(string) error
 	// DefaultHops holds the default value on creation for the "hops" field.
 	DefaultHops int
+	// DefaultUnattended holds the default value on creation for the "unattended" field.
+	DefaultUnattended bool
 	// DefaultRetryCount holds the default value on creation for the "retry_count" field.
 	DefaultRetryCount int
 	// RunIDValidator is a validator for the "run_id" field. It is called by the builders before save.
@@ -266,7 +271,7 @@ func StatusValidator(s domain.WakeupStatus) error {
 // EndReasonValidator is a validator for the "end_reason" field enum values. It is called by the builders before save.
 func EndReasonValidator(er domain.EndReason) error {
 	switch er {
-	case "TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR":
+	case "TASK_NOT_FOUND", "ASSIGNEE_CHANGED", "TASK_DONE", "TASK_CANCELLED", "REVIEW_PARTICIPANT_CHANGED", "RETRY_STALE_ASSIGNEE", "RETRY_TASK_CANCELLED", "CANCELLED_BY_USER", "ROUTINE_DELETED", "AGENT_DELETED", "IDLE_SKIPPED", "BUDGET_BLOCKED", "CHECKOUT_HELD", "AGENT_INACTIVE", "CONCURRENCY_POLICY", "HOP_LIMIT", "BACKLOG_FULL", "RETRIES_EXHAUSTED", "NO_EXECUTOR", "WORKSPACE_HELD":
 		return nil
 	default:
 		return fmt.Errorf("wakeuprequest: invalid enum value for end_reason field: %q", er)
@@ -389,6 +394,11 @@ func ByIdempotencyKey(opts ...sql.OrderTermOption) OrderOption {
 // ByHops orders the results by the hops field.
 func ByHops(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldHops, opts...).ToFunc()
+}
+
+// ByUnattended orders the results by the unattended field.
+func ByUnattended(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldUnattended, opts...).ToFunc()
 }
 
 // ByRetryCount orders the results by the retry_count field.

@@ -132,6 +132,11 @@ func Hops(v int) predicate.WakeupRequest {
 	return predicate.WakeupRequest(sql.FieldEQ(FieldHops, v))
 }
 
+// Unattended applies equality check predicate on the "unattended" field. It's identical to UnattendedEQ.
+func Unattended(v bool) predicate.WakeupRequest {
+	return predicate.WakeupRequest(sql.FieldEQ(FieldUnattended, v))
+}
+
 // RetryCount applies equality check predicate on the "retry_count" field. It's identical to RetryCountEQ.
 func RetryCount(v int) predicate.WakeupRequest {
 	return predicate.WakeupRequest(sql.FieldEQ(FieldRetryCount, v))
@@ -1205,6 +1210,16 @@ func HopsLT(v int) predicate.WakeupRequest {
 // HopsLTE applies the LTE predicate on the "hops" field.
 func HopsLTE(v int) predicate.WakeupRequest {
 	return predicate.WakeupRequest(sql.FieldLTE(FieldHops, v))
+}
+
+// UnattendedEQ applies the EQ predicate on the "unattended" field.
+func UnattendedEQ(v bool) predicate.WakeupRequest {
+	return predicate.WakeupRequest(sql.FieldEQ(FieldUnattended, v))
+}
+
+// UnattendedNEQ applies the NEQ predicate on the "unattended" field.
+func UnattendedNEQ(v bool) predicate.WakeupRequest {
+	return predicate.WakeupRequest(sql.FieldNEQ(FieldUnattended, v))
 }
 
 // RetryCountEQ applies the EQ predicate on the "retry_count" field.

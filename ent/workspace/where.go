@@ -106,6 +106,16 @@ func MaxConcurrentRuns(v int) predicate.Workspace {
 	return predicate.Workspace(sql.FieldEQ(FieldMaxConcurrentRuns, v))
 }
 
+// HoldEndedAt applies equality check predicate on the "hold_ended_at" field. It's identical to HoldEndedAtEQ.
+func HoldEndedAt(v time.Time) predicate.Workspace {
+	return predicate.Workspace(sql.FieldEQ(FieldHoldEndedAt, v))
+}
+
+// MaxHops applies equality check predicate on the "max_hops" field. It's identical to MaxHopsEQ.
+func MaxHops(v int) predicate.Workspace {
+	return predicate.Workspace(sql.FieldEQ(FieldMaxHops, v))
+}
+
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
 func CreatedAtEQ(v time.Time) predicate.Workspace {
 	return predicate.Workspace(sql.FieldEQ(FieldCreatedAt, v))
@@ -639,6 +649,106 @@ func DefaultExecutorIsNil() predicate.Workspace {
 // DefaultExecutorNotNil applies the NotNil predicate on the "default_executor" field.
 func DefaultExecutorNotNil() predicate.Workspace {
 	return predicate.Workspace(sql.FieldNotNull(FieldDefaultExecutor))
+}
+
+// HoldIsNil applies the IsNil predicate on the "hold" field.
+func HoldIsNil() predicate.Workspace {
+	return predicate.Workspace(sql.FieldIsNull(FieldHold))
+}
+
+// HoldNotNil applies the NotNil predicate on the "hold" field.
+func HoldNotNil() predicate.Workspace {
+	return predicate.Workspace(sql.FieldNotNull(FieldHold))
+}
+
+// HoldEndedAtEQ applies the EQ predicate on the "hold_ended_at" field.
+func HoldEndedAtEQ(v time.Time) predicate.Workspace {
+	return predicate.Workspace(sql.FieldEQ(FieldHoldEndedAt, v))
+}
+
+// HoldEndedAtNEQ applies the NEQ predicate on the "hold_ended_at" field.
+func HoldEndedAtNEQ(v time.Time) predicate.Workspace {
+	return predicate.Workspace(sql.FieldNEQ(FieldHoldEndedAt, v))
+}
+
+// HoldEndedAtIn applies the In predicate on the "hold_ended_at" field.
+func HoldEndedAtIn(vs ...time.Time) predicate.Workspace {
+	return predicate.Workspace(sql.FieldIn(FieldHoldEndedAt, vs...))
+}
+
+// HoldEndedAtNotIn applies the NotIn predicate on the "hold_ended_at" field.
+func HoldEndedAtNotIn(vs ...time.Time) predicate.Workspace {
+	return predicate.Workspace(sql.FieldNotIn(FieldHoldEndedAt, vs...))
+}
+
+// HoldEndedAtGT applies the GT predicate on the "hold_ended_at" field.
+func HoldEndedAtGT(v time.Time) predicate.Workspace {
+	return predicate.Workspace(sql.FieldGT(FieldHoldEndedAt, v))
+}
+
+// HoldEndedAtGTE applies the GTE predicate on the "hold_ended_at" field.
+func HoldEndedAtGTE(v time.Time) predicate.Workspace {
+	return predicate.Workspace(sql.FieldGTE(FieldHoldEndedAt, v))
+}
+
+// HoldEndedAtLT applies the LT predicate on the "hold_ended_at" field.
+func HoldEndedAtLT(v time.Time) predicate.Workspace {
+	return predicate.Workspace(sql.FieldLT(FieldHoldEndedAt, v))
+}
+
+// HoldEndedAtLTE applies the LTE predicate on the "hold_ended_at" field.
+func HoldEndedAtLTE(v time.Time) predicate.Workspace {
+	return predicate.Workspace(sql.FieldLTE(FieldHoldEndedAt, v))
+}
+
+// HoldEndedAtIsNil applies the IsNil predicate on the "hold_ended_at" field.
+func HoldEndedAtIsNil() predicate.Workspace {
+	return predicate.Workspace(sql.FieldIsNull(FieldHoldEndedAt))
+}
+
+// HoldEndedAtNotNil applies the NotNil predicate on the "hold_ended_at" field.
+func HoldEndedAtNotNil() predicate.Workspace {
+	return predicate.Workspace(sql.FieldNotNull(FieldHoldEndedAt))
+}
+
+// MaxHopsEQ applies the EQ predicate on the "max_hops" field.
+func MaxHopsEQ(v int) predicate.Workspace {
+	return predicate.Workspace(sql.FieldEQ(FieldMaxHops, v))
+}
+
+// MaxHopsNEQ applies the NEQ predicate on the "max_hops" field.
+func MaxHopsNEQ(v int) predicate.Workspace {
+	return predicate.Workspace(sql.FieldNEQ(FieldMaxHops, v))
+}
+
+// MaxHopsIn applies the In predicate on the "max_hops" field.
+func MaxHopsIn(vs ...int) predicate.Workspace {
+	return predicate.Workspace(sql.FieldIn(FieldMaxHops, vs...))
+}
+
+// MaxHopsNotIn applies the NotIn predicate on the "max_hops" field.
+func MaxHopsNotIn(vs ...int) predicate.Workspace {
+	return predicate.Workspace(sql.FieldNotIn(FieldMaxHops, vs...))
+}
+
+// MaxHopsGT applies the GT predicate on the "max_hops" field.
+func MaxHopsGT(v int) predicate.Workspace {
+	return predicate.Workspace(sql.FieldGT(FieldMaxHops, v))
+}
+
+// MaxHopsGTE applies the GTE predicate on the "max_hops" field.
+func MaxHopsGTE(v int) predicate.Workspace {
+	return predicate.Workspace(sql.FieldGTE(FieldMaxHops, v))
+}
+
+// MaxHopsLT applies the LT predicate on the "max_hops" field.
+func MaxHopsLT(v int) predicate.Workspace {
+	return predicate.Workspace(sql.FieldLT(FieldMaxHops, v))
+}
+
+// MaxHopsLTE applies the LTE predicate on the "max_hops" field.
+func MaxHopsLTE(v int) predicate.Workspace {
+	return predicate.Workspace(sql.FieldLTE(FieldMaxHops, v))
 }
 
 // HasOfficeWorkflow applies the HasEdge predicate on the "office_workflow" edge.

@@ -37,6 +37,12 @@ const (
 	FieldMaxConcurrentRuns = "max_concurrent_runs"
 	// FieldDefaultExecutor holds the string denoting the default_executor field in the database.
 	FieldDefaultExecutor = "default_executor"
+	// FieldHold holds the string denoting the hold field in the database.
+	FieldHold = "hold"
+	// FieldHoldEndedAt holds the string denoting the hold_ended_at field in the database.
+	FieldHoldEndedAt = "hold_ended_at"
+	// FieldMaxHops holds the string denoting the max_hops field in the database.
+	FieldMaxHops = "max_hops"
 	// EdgeOfficeWorkflow holds the string denoting the office_workflow edge name in mutations.
 	EdgeOfficeWorkflow = "office_workflow"
 	// Table holds the table name of the workspace in the database.
@@ -64,6 +70,9 @@ var Columns = []string{
 	FieldCoalescingWindowMs,
 	FieldMaxConcurrentRuns,
 	FieldDefaultExecutor,
+	FieldHold,
+	FieldHoldEndedAt,
+	FieldMaxHops,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -99,6 +108,8 @@ var (
 	DefaultRecoveryLookbackHours int
 	// DefaultCoalescingWindowMs holds the default value on creation for the "coalescing_window_ms" field.
 	DefaultCoalescingWindowMs int64
+	// DefaultMaxHops holds the default value on creation for the "max_hops" field.
+	DefaultMaxHops int
 	// DefaultID holds the default value on creation for the "id" field.
 	DefaultID func() xid.ID
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
@@ -161,6 +172,16 @@ func ByCoalescingWindowMs(opts ...sql.OrderTermOption) OrderOption {
 // ByMaxConcurrentRuns orders the results by the max_concurrent_runs field.
 func ByMaxConcurrentRuns(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldMaxConcurrentRuns, opts...).ToFunc()
+}
+
+// ByHoldEndedAt orders the results by the hold_ended_at field.
+func ByHoldEndedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldHoldEndedAt, opts...).ToFunc()
+}
+
+// ByMaxHops orders the results by the max_hops field.
+func ByMaxHops(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMaxHops, opts...).ToFunc()
 }
 
 // ByOfficeWorkflowField orders the results by office_workflow field.

@@ -79,6 +79,11 @@ func ReleasedAt(v time.Time) predicate.WorkspaceLane {
 	return predicate.WorkspaceLane(sql.FieldEQ(FieldReleasedAt, v))
 }
 
+// HeldAt applies equality check predicate on the "held_at" field. It's identical to HeldAtEQ.
+func HeldAt(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldEQ(FieldHeldAt, v))
+}
+
 // RunningEQ applies the EQ predicate on the "running" field.
 func RunningEQ(v int) predicate.WorkspaceLane {
 	return predicate.WorkspaceLane(sql.FieldEQ(FieldRunning, v))
@@ -217,6 +222,56 @@ func ReleasedAtIsNil() predicate.WorkspaceLane {
 // ReleasedAtNotNil applies the NotNil predicate on the "released_at" field.
 func ReleasedAtNotNil() predicate.WorkspaceLane {
 	return predicate.WorkspaceLane(sql.FieldNotNull(FieldReleasedAt))
+}
+
+// HeldAtEQ applies the EQ predicate on the "held_at" field.
+func HeldAtEQ(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldEQ(FieldHeldAt, v))
+}
+
+// HeldAtNEQ applies the NEQ predicate on the "held_at" field.
+func HeldAtNEQ(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldNEQ(FieldHeldAt, v))
+}
+
+// HeldAtIn applies the In predicate on the "held_at" field.
+func HeldAtIn(vs ...time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldIn(FieldHeldAt, vs...))
+}
+
+// HeldAtNotIn applies the NotIn predicate on the "held_at" field.
+func HeldAtNotIn(vs ...time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldNotIn(FieldHeldAt, vs...))
+}
+
+// HeldAtGT applies the GT predicate on the "held_at" field.
+func HeldAtGT(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldGT(FieldHeldAt, v))
+}
+
+// HeldAtGTE applies the GTE predicate on the "held_at" field.
+func HeldAtGTE(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldGTE(FieldHeldAt, v))
+}
+
+// HeldAtLT applies the LT predicate on the "held_at" field.
+func HeldAtLT(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldLT(FieldHeldAt, v))
+}
+
+// HeldAtLTE applies the LTE predicate on the "held_at" field.
+func HeldAtLTE(v time.Time) predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldLTE(FieldHeldAt, v))
+}
+
+// HeldAtIsNil applies the IsNil predicate on the "held_at" field.
+func HeldAtIsNil() predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldIsNull(FieldHeldAt))
+}
+
+// HeldAtNotNil applies the NotNil predicate on the "held_at" field.
+func HeldAtNotNil() predicate.WorkspaceLane {
+	return predicate.WorkspaceLane(sql.FieldNotNull(FieldHeldAt))
 }
 
 // And groups predicates with the AND operator between them.

@@ -17,6 +17,8 @@ const (
 	FieldMaxRunning = "max_running"
 	// FieldReleasedAt holds the string denoting the released_at field in the database.
 	FieldReleasedAt = "released_at"
+	// FieldHeldAt holds the string denoting the held_at field in the database.
+	FieldHeldAt = "held_at"
 	// Table holds the table name of the workspacelane in the database.
 	Table = "workspace_lanes"
 )
@@ -27,6 +29,7 @@ var Columns = []string{
 	FieldRunning,
 	FieldMaxRunning,
 	FieldReleasedAt,
+	FieldHeldAt,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -67,4 +70,9 @@ func ByMaxRunning(opts ...sql.OrderTermOption) OrderOption {
 // ByReleasedAt orders the results by the released_at field.
 func ByReleasedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldReleasedAt, opts...).ToFunc()
+}
+
+// ByHeldAt orders the results by the held_at field.
+func ByHeldAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldHeldAt, opts...).ToFunc()
 }

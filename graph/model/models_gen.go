@@ -396,6 +396,48 @@ type CancelRunPayload struct {
 
 func (CancelRunPayload) IsMutationPayload() {}
 
+// Input of cancelRuns.
+type CancelRunsInput struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Which runs. An empty filter is every queued and live run.
+	Filter *RunFilter `json:"filter"`
+	// Say what would become of each, and change nothing.
+	DryRun *bool `json:"dryRun,omitempty"`
+	// Most runs, 1..1000.
+	Limit *int `json:"limit,omitempty"`
+	// Remark, at most 1000 characters.
+	Note *string `json:"note,omitempty"`
+	// Makes a repeated call go on with the first one's runs, and return its results; 1..255 characters, remembered 24 hours. Of a dry run it means nothing.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of cancelRuns.
+type CancelRunsPayload struct {
+	// What became, or would become, of each run, oldest first.
+	Results []*CancelledRun `json:"results"`
+	// More runs match than the limit.
+	More bool `json:"more"`
+	// Nothing was changed.
+	DryRun bool `json:"dryRun"`
+	// True when the key was used before.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (CancelRunsPayload) IsMutationPayload() {}
+
+// What cancelRuns made of a run.
+type CancelledRun struct {
+	// Id of the run.
+	RunID xid.ID `json:"runId"`
+	// The run as it is now; null when it was pruned.
+	Run *ent.Run `json:"run,omitempty"`
+	// What became of it, or would.
+	Outcome domain.CancelOutcome `json:"outcome"`
+}
+
 // Somebody in a chat channel.
 type ChannelActor struct {
 	// Channel, e.g. slack.
@@ -560,6 +602,8 @@ type CreateAgentInput struct {
 	SessionMaxRuns *int `json:"sessionMaxRuns,omitempty"`
 	// Session rotation by age, at least PT1M.
 	SessionMaxAge *time.Duration `json:"sessionMaxAge,omitempty"`
+	// The brake on loops; null: none.
+	LaunchLimit *domain.LaunchLimit `json:"launchLimit,omitempty"`
 	// Executor preference.
 	Executor *ExecutorInput `json:"executor,omitempty"`
 	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
@@ -998,6 +1042,32 @@ type FireRoutinePayload struct {
 
 func (FireRoutinePayload) IsMutationPayload() {}
 
+// Input of holdWorkspace.
+type HoldWorkspaceInput struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Why, for those who see it held, at most 1000 characters. Absent or empty, a hold keeps the note that it has.
+	Note *string `json:"note,omitempty"`
+	// Ask its live runs to end, too; those that wait for a worker end at once.
+	CancelLive *bool `json:"cancelLive,omitempty"`
+	// What becomes of its schedules' slots meanwhile.
+	Fires *domain.HoldFires `json:"fires,omitempty"`
+}
+
+// Result of holdWorkspace.
+type HoldWorkspacePayload struct {
+	// The workspace; null on error.
+	Workspace *ent.Workspace `json:"workspace,omitempty"`
+	// Live runs that cancelLive asked to end, the first 100 of them. Those that waited for a worker have ended.
+	RunsAskedToEnd []*ent.Run `json:"runsAskedToEnd"`
+	// How many they are, runsAskedToEnd included.
+	RunsAskedToEndCount int `json:"runsAskedToEndCount"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (HoldWorkspacePayload) IsMutationPayload() {}
+
 // An agent service: a POST with the run's lease, answered with the result, or with 202 and reports later.
 type HTTPExecutor struct {
 	// Where.
@@ -1086,8 +1156,10 @@ type LoopGateEvidenceList struct {
 
 // Answer to: did the unattended loop run? One captured instant, no writes.
 type LoopLiveness struct {
-	// Verdict: the first of UNKNOWN, DEAD, DEGRADED, NOT_ARMED, HEALTHY that matches.
+	// Verdict: the first of UNKNOWN, DEAD, HELD, DEGRADED, NOT_ARMED, HEALTHY that matches.
 	Verdict domain.LoopVerdict `json:"verdict"`
+	// Who holds the workspace; null: nobody does.
+	Hold *domain.WorkspaceHold `json:"hold,omitempty"`
 	// The one instant every threshold was applied to.
 	EvaluatedAt time.Time `json:"evaluatedAt"`
 	// Thresholds used.
@@ -1314,6 +1386,26 @@ type PauseAgentPayload struct {
 
 func (PauseAgentPayload) IsMutationPayload() {}
 
+// Input of pauseAgents.
+type PauseAgentsInput struct {
+	// Agents, 1..100, each once.
+	AgentIds []xid.ID `json:"agentIds"`
+	// Remark for the feed, at most 1000 characters.
+	Note *string `json:"note,omitempty"`
+}
+
+// Result of pauseAgents.
+type PauseAgentsPayload struct {
+	// The agents, in the order asked; empty on error.
+	Agents []*ent.Agent `json:"agents"`
+	// Those of them that this paused.
+	ChangedIds []xid.ID `json:"changedIds"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (PauseAgentsPayload) IsMutationPayload() {}
+
 // Input of pauseRoutine.
 type PauseRoutineInput struct {
 	// Routine.
@@ -1329,6 +1421,24 @@ type PauseRoutinePayload struct {
 }
 
 func (PauseRoutinePayload) IsMutationPayload() {}
+
+// Input of pauseRoutines.
+type PauseRoutinesInput struct {
+	// Routines, 1..100, each once.
+	RoutineIds []xid.ID `json:"routineIds"`
+}
+
+// Result of pauseRoutines.
+type PauseRoutinesPayload struct {
+	// The routines, in the order asked; empty on error.
+	Routines []*ent.Routine `json:"routines"`
+	// Those of them that this paused.
+	ChangedIds []xid.ID `json:"changedIds"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (PauseRoutinesPayload) IsMutationPayload() {}
 
 // A fire that is due to come.
 type PlannedFire struct {
@@ -1431,6 +1541,24 @@ type QueueStats struct {
 	// Taken at.
 	At time.Time `json:"at"`
 }
+
+// Input of releaseWorkspace.
+type ReleaseWorkspaceInput struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Remark for the feed, at most 1000 characters.
+	Note *string `json:"note,omitempty"`
+}
+
+// Result of releaseWorkspace.
+type ReleaseWorkspacePayload struct {
+	// The workspace; null on error.
+	Workspace *ent.Workspace `json:"workspace,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ReleaseWorkspacePayload) IsMutationPayload() {}
 
 // Input of renderTemplate.
 type RenderTemplateInput struct {
@@ -1712,6 +1840,24 @@ type ResumeAgentPayload struct {
 
 func (ResumeAgentPayload) IsMutationPayload() {}
 
+// Input of resumeAgents.
+type ResumeAgentsInput struct {
+	// Agents, 1..100, each once.
+	AgentIds []xid.ID `json:"agentIds"`
+}
+
+// Result of resumeAgents.
+type ResumeAgentsPayload struct {
+	// The agents, in the order asked; empty on error.
+	Agents []*ent.Agent `json:"agents"`
+	// Those of them that this resumed.
+	ChangedIds []xid.ID `json:"changedIds"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ResumeAgentsPayload) IsMutationPayload() {}
+
 // Input of resumeRoutine.
 type ResumeRoutineInput struct {
 	// Routine.
@@ -1727,6 +1873,36 @@ type ResumeRoutinePayload struct {
 }
 
 func (ResumeRoutinePayload) IsMutationPayload() {}
+
+// Input of resumeRoutines.
+type ResumeRoutinesInput struct {
+	// Routines, 1..100, each once.
+	RoutineIds []xid.ID `json:"routineIds"`
+}
+
+// Result of resumeRoutines.
+type ResumeRoutinesPayload struct {
+	// The routines, in the order asked; empty on error.
+	Routines []*ent.Routine `json:"routines"`
+	// Those of them that this resumed.
+	ChangedIds []xid.ID `json:"changedIds"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (ResumeRoutinesPayload) IsMutationPayload() {}
+
+// What retryRuns made of a run.
+type RetriedRun struct {
+	// Id of the run.
+	RunID xid.ID `json:"runId"`
+	// The run as it is now; null when it was pruned.
+	Run *ent.Run `json:"run,omitempty"`
+	// What became of it, or would.
+	Outcome domain.RetryOutcome `json:"outcome"`
+	// Why it was refused, and what to do; null unless it was.
+	Message *string `json:"message,omitempty"`
+}
 
 // Input of retryRun.
 type RetryRunInput struct {
@@ -1751,6 +1927,38 @@ type RetryRunPayload struct {
 }
 
 func (RetryRunPayload) IsMutationPayload() {}
+
+// Input of retryRuns.
+type RetryRunsInput struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Which runs. An empty filter is every parked, failed and cancelled run.
+	Filter *RunFilter `json:"filter"`
+	// Say what would become of each, and change nothing.
+	DryRun *bool `json:"dryRun,omitempty"`
+	// Most runs, 1..1000.
+	Limit *int `json:"limit,omitempty"`
+	// Remark, at most 1000 characters.
+	Note *string `json:"note,omitempty"`
+	// Makes a repeated call go on with the first one's runs, and return its results; 1..255 characters, remembered 24 hours. Of a dry run it means nothing.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of retryRuns.
+type RetryRunsPayload struct {
+	// What became, or would become, of each run, oldest first.
+	Results []*RetriedRun `json:"results"`
+	// More runs match than the limit.
+	More bool `json:"more"`
+	// Nothing was changed.
+	DryRun bool `json:"dryRun"`
+	// True when the key was used before.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (RetryRunsPayload) IsMutationPayload() {}
 
 // Input of revokeApiToken.
 type RevokeAPITokenInput struct {
@@ -2346,6 +2554,8 @@ type UpdateAgentInput struct {
 	SessionMaxRuns graphql.Omittable[*int] `json:"sessionMaxRuns,omitempty"`
 	// Session rotation by age; null: none.
 	SessionMaxAge graphql.Omittable[*time.Duration] `json:"sessionMaxAge,omitempty"`
+	// The brake on loops; null: none. What waits because of the former one is looked at again.
+	LaunchLimit graphql.Omittable[*domain.LaunchLimit] `json:"launchLimit,omitempty"`
 	// Executor preference, whole; values are kept from the old one where the input says keep. null: none.
 	Executor graphql.Omittable[*ExecutorInput] `json:"executor,omitempty"`
 }
@@ -2530,6 +2740,8 @@ type UpdateWorkspaceSettingsInput struct {
 	CoalescingWindow graphql.Omittable[*time.Duration] `json:"coalescingWindow,omitempty"`
 	// Zone of schedules that are saved later and name none; null: UTC.
 	DefaultTimeZone graphql.Omittable[*string] `json:"defaultTimeZone,omitempty"`
+	// How often in a row wakes may cause wakes, 1..1000; null: 25.
+	MaxHops graphql.Omittable[*int] `json:"maxHops,omitempty"`
 }
 
 // Result of updateWorkspaceSettings.
@@ -2800,6 +3012,8 @@ type WorkspaceSettings struct {
 	CoalescingWindow time.Duration `json:"coalescingWindow"`
 	// Zone used when a schedule names none.
 	DefaultTimeZone string `json:"defaultTimeZone"`
+	// How often in a row wakes may cause wakes, before the next one is SKIPPED (HOP_LIMIT). A webhook that is called from a run goes on with its chain.
+	MaxHops int `json:"maxHops"`
 }
 
 // A decision.

@@ -16,10 +16,10 @@ var storeRooms = []storeRoom{
 	}},
 	{"queue", "Queue", "requests, runs, lanes, budgets and offers: what waits, what is claimed next, how a run ends", []string{
 		"activity", "backlog", "budget", "budgetcharge", "budgetguard", "budgetrelease",
-		"claim", "claimahead", "claimer", "claimerror", "claimlanes", "claimlaunch", "claimnext", "claimtake", "claimtask",
-		"executor", "executortest", "hold", "inbox", "lane", "laneholder", "laneresting", "lanestarved", "offer", "offermove", "offerwaiters",
+		"claim", "claimahead", "claimbrake", "claimer", "claimerror", "claimlanes", "claimlaunch", "claimnext", "claimtake", "claimtask",
+		"executor", "executortest", "hold", "holdmany", "inbox", "lane", "laneholder", "laneresting", "lanestarved", "offer", "offermove", "offerwaiters",
 		"queue", "request", "requestsend", "resend", "route", "routewrite",
-		"run", "runact", "runback", "runcancel", "runcancelqueued", "runcheckout", "runend", "runfireend", "runleave", "runpark", "runretry", "runsecret", "runsettle", "runspan", "runspend", "runsummary", "rununfinished",
+		"run", "runact", "runback", "runcancel", "runcancelmany", "runcancelqueued", "runcheckout", "runend", "runfireend", "runleave", "runpark", "runretry", "runretrymany", "runsecret", "runsettle", "runspan", "runspend", "runsummary", "rununfinished",
 		"session", "wake", "wakebatch",
 	}},
 	{"tasks", "Tasks", "the board, and the wakes that follow from a change of it", []string{
@@ -28,7 +28,7 @@ var storeRooms = []storeRoom{
 	}},
 	{"routines", "Routines", "schedules, webhooks, and the fires they lead to", []string{
 		"fire", "firebatch", "firecall", "firecalltrigger", "firepreview", "firequeue", "firewait", "firewrite",
-		"routine", "routinechange", "routinelastrun", "routinerow", "routines", "routinetask", "trigger", "triggerchange", "triggerwebhook",
+		"routine", "routinechange", "routinehold", "routinelastrun", "routinerow", "routines", "routinetask", "trigger", "triggerchange", "triggerwebhook",
 	}},
 	{"attempts", "Attempts", "the life of one claimed run: start, reports, end, rescue", []string{
 		"attempt", "attemptaccept", "attemptacquire", "attemptact", "attemptaction", "attemptcancelled", "attemptclaim", "attemptcopy", "attemptfail", "attemptfinish", "attemptlink", "attemptlog", "attemptoutcome", "attemptprocess", "attemptprompt",
@@ -36,7 +36,7 @@ var storeRooms = []storeRoom{
 	}},
 	{"records", "Records", "what people set up, and the upkeep of the rows", []string{
 		"agent", "agentdelete", "agentupdate", "costtally", "instance", "instancefeed", "instancepresence", "instanceprocess", "instancereseal", "instancesnapshot", "project", "records", "repair", "repaircheckout", "repaircost", "repairfire", "repairorphan", "retention", "settings", "shapetally",
-		"token", "workflow", "workspace",
+		"token", "workflow", "workspace", "workspacehold",
 	}},
 	{"top", "", "the parts put together", []string{"store"}},
 }

@@ -38,6 +38,12 @@ func (r *Report) Loops(ctx context.Context, s *store.Store, standby bool) {
 func loopCheck(l *reads.Liveness) domain.Check {
 	c := domain.Check{Name: "loop", OK: l.Verdict != domain.LoopVerdictDead, Detail: string(l.Verdict)}
 	c.Hint = loopHints[l.Verdict]
+	if h := l.Hold; h != nil {
+		c.Detail += fmt.Sprintf("; held by %s since %s", h.By, h.Since.UTC().Format("2006-01-02T15:04:05Z"))
+		if h.Note != "" {
+			c.Detail += fmt.Sprintf(": %q", h.Note)
+		}
+	}
 	if n := l.Triggers.Total; n > 0 {
 		first := l.Triggers.Rows[0]
 		c.Detail += fmt.Sprintf("; %d due triggers did not fire, %s is %s since %s", n, first.ID, first.Condition, l.EvaluatedAt.Add(-first.LateBy).Format("2006-01-02T15:04:05Z"))
@@ -73,6 +79,7 @@ func fires(e reads.GateEvidence) (n int) {
 // loopHints say what to do about a verdict; a healthy loop needs nothing.
 var loopHints = map[domain.LoopVerdict]string{
 	domain.LoopVerdictUnknown:  "start `rouse serve` once: it notes since when ends of runs are judged",
+	domain.LoopVerdictHeld:     "a person holds the workspace, so that nothing of it begins: releaseWorkspace lets it go on",
 	domain.LoopVerdictNotArmed: "no schedule is enabled, so nothing happens by itself: make a routine with a schedule (createRoutine), or enable a trigger (updateTrigger)",
 	domain.LoopVerdictDegraded: "loopLiveness { stuckRuns { rows { run { id waiting { hold until } } } } silentSuccesses { rows { run { id } } } } says which runs, and why they wait; gates { rows { routineRun { id } task { id state } run { id } } } which fires hold others back",
 	domain.LoopVerdictDead:     "is `rouse serve` running? its log says why a trigger does not fire; loopLiveness { triggers { rows { trigger { id } lateBy } } } lists them",

@@ -35,7 +35,7 @@ var activityDetails = map[ActivityCode]ActivityDetails{
 	ActivityCodeTriggerSecretRotated:  {[]string{"agent", "routineId", "triggerId", "overlap"}, nil},
 	ActivityCodeAgentChanged:          {[]string{"agent"}, []string{"created", "name", "role", "changed", "status", "note", "deleted", "runsCancelled", "cancelledRunIds", "runsAskedToEnd", "askedToEndRunIds", "runsDue", "dueRunIds"}},
 	ActivityCodeAgentPaused:           {[]string{"agent", "status", "pauseReason"}, []string{"note"}},
-	ActivityCodeAgentResumed:          {[]string{"agent", "was", "resent", "resentRequestIds"}, nil},
+	ActivityCodeAgentResumed:          {[]string{"agent", "was"}, []string{"resent", "resentRequestIds"}},
 	ActivityCodeTaskChanged:           {[]string{"task_id"}, []string{"agent", "created", "changed", "from", "to", "step", "note", "blockedBy", "reviewers", "approvers", "archived", "runsDue", "dueRunIds"}},
 	ActivityCodeTaskCommented:         {[]string{"task_id", "commentId"}, []string{"agent", "notWoken", "mentionsNotWoken"}},
 	ActivityCodeApprovalRequested:     {[]string{"task_id", "approvalId", "completion"}, []string{"agent"}},
@@ -53,6 +53,9 @@ var activityDetails = map[ActivityCode]ActivityDetails{
 	ActivityCodeWorkspaceCreated:      {[]string{"workspaceId", "name", "slug", "officeWorkflow"}, nil},
 	ActivityCodeExecutorTested:        {[]string{"agent", "executor", "checks", "failed"}, nil},
 	ActivityCodeWakeupRequested:       {[]string{"agent", "wakeupRequestId", "source"}, []string{"task_id", "userId", "note"}},
+	ActivityCodeWorkspaceHeld:         {[]string{"since", "fires"}, []string{"note"}},
+	ActivityCodeWorkspaceReleased:     {[]string{"since", "fires"}, []string{"note"}},
+	ActivityCodeWorkspaceChanged:      {[]string{"changed"}, []string{"name"}},
 	ActivityCodeRunCancelRequested:    {[]string{"agent", "reason"}, []string{"task_id", "note"}},
 }
 

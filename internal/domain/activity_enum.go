@@ -49,6 +49,9 @@ const (
 	ActivityCodeExecutorTested        ActivityCode = "EXECUTOR_TESTED"         // executor tested
 	ActivityCodeWakeupRequested       ActivityCode = "WAKEUP_REQUESTED"        // wakeup requested
 	ActivityCodeRunCancelRequested    ActivityCode = "RUN_CANCEL_REQUESTED"    // run cancel requested
+	ActivityCodeWorkspaceHeld         ActivityCode = "WORKSPACE_HELD"          // workspace held
+	ActivityCodeWorkspaceReleased     ActivityCode = "WORKSPACE_RELEASED"      // workspace released
+	ActivityCodeWorkspaceChanged      ActivityCode = "WORKSPACE_CHANGED"       // workspace changed
 )
 
 // InboxKind is what a person should look at.

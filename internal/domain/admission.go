@@ -12,6 +12,7 @@ type AdmitFacts struct {
 	SkipIdleWakeups bool
 	ActionableTasks int
 	CancelRequested bool
+	LaunchLimit     LaunchLimit // of the agent; a Count of 0 is none
 
 	Requests     []RequestFacts
 	Retry        bool // an attempt of the run has failed

@@ -28,6 +28,7 @@ type AgentSettings struct {
 	ManagerID       string // "": none
 	SessionMaxRuns  *int
 	SessionMaxAge   *time.Duration
+	LaunchLimit     *LaunchLimit // of unattended launches; nil: none
 }
 
 // Check trims the name and says what is wrong with the settings.
@@ -52,6 +53,9 @@ func (s AgentSettings) Check() (AgentSettings, []FieldError) {
 	if s.SessionMaxAge != nil && *s.SessionMaxAge <= 0 {
 		problem("sessionMaxAge", UserErrorCodeOutOfRange, "a session's greatest age is positive; leave it out for no limit")
 	}
+	if s.LaunchLimit != nil {
+		problems = append(problems, s.LaunchLimit.problems()...)
+	}
 	return s, problems
 }
 
@@ -66,6 +70,7 @@ type AgentPatch struct {
 	ManagerID       Change[string]
 	SessionMaxRuns  Change[int]
 	SessionMaxAge   Change[time.Duration]
+	LaunchLimit     Change[LaunchLimit] // cleared: none
 }
 
 // Apply gives the settings after the change, the names of the fields that became different, and what is wrong with them.
@@ -79,6 +84,7 @@ func (s AgentSettings) Apply(p AgentPatch, role AgentRole) (next AgentSettings, 
 	next.ManagerID = p.ManagerID.Or(s.ManagerID, "")
 	next.SessionMaxRuns = p.SessionMaxRuns.OrNil(s.SessionMaxRuns)
 	next.SessionMaxAge = p.SessionMaxAge.OrNil(s.SessionMaxAge)
+	next.LaunchLimit = p.LaunchLimit.OrNil(s.LaunchLimit)
 	next, problems = next.Check()
 	if next.Name == s.Name { // it may be older than the rules
 		problems = withoutField(problems, "name")
@@ -92,5 +98,6 @@ func (s AgentSettings) Apply(p AgentPatch, role AgentRole) (next AgentSettings, 
 	d.add("managerId", next.ManagerID != s.ManagerID)
 	d.add("sessionMaxRuns", !sameValue(next.SessionMaxRuns, s.SessionMaxRuns))
 	d.add("sessionMaxAge", !sameValue(next.SessionMaxAge, s.SessionMaxAge))
+	d.add("launchLimit", !sameValue(next.LaunchLimit, s.LaunchLimit))
 	return next, d, problems
 }

@@ -65,6 +65,9 @@ var activityCodeValues = []ActivityCode{
 	ActivityCodeExecutorTested,
 	ActivityCodeWakeupRequested,
 	ActivityCodeRunCancelRequested,
+	ActivityCodeWorkspaceHeld,
+	ActivityCodeWorkspaceReleased,
+	ActivityCodeWorkspaceChanged,
 }
 
 // Values lists every ActivityCode, in the order of the constants.
@@ -257,6 +260,21 @@ func (v *BudgetSubjectKind) UnmarshalGQL(in any) error {
 	return unmarshalEnum(v, in, budgetSubjectKindValues)
 }
 
+var cancelOutcomeValues = []CancelOutcome{
+	CancelEnded,
+	CancelAsked,
+	CancelTooLate,
+}
+
+// Values lists every CancelOutcome, in the order of the constants.
+func (CancelOutcome) Values() []string { return enumValues(cancelOutcomeValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v CancelOutcome) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *CancelOutcome) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, cancelOutcomeValues) }
+
 var catchUpPolicyValues = []CatchUpPolicy{
 	CatchUpPolicyEnqueueMissedWithCap,
 	CatchUpPolicySkipMissed,
@@ -337,6 +355,7 @@ var endReasonValues = []EndReason{
 	EndReasonBacklogFull,
 	EndReasonRetriesExhausted,
 	EndReasonNoExecutor,
+	EndReasonWorkspaceHeld,
 }
 
 // Values lists every EndReason, in the order of the constants.
@@ -347,6 +366,20 @@ func (v EndReason) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 
 // UnmarshalGQL reads the value, or says which values there are.
 func (v *EndReason) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, endReasonValues) }
+
+var holdFiresValues = []HoldFires{
+	HoldFiresHold,
+	HoldFiresSkip,
+}
+
+// Values lists every HoldFires, in the order of the constants.
+func (HoldFires) Values() []string { return enumValues(holdFiresValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v HoldFires) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *HoldFires) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, holdFiresValues) }
 
 var inboxKindValues = []InboxKind{
 	InboxKindAgentError,
@@ -432,6 +465,7 @@ func (v *LoopRunCondition) UnmarshalGQL(in any) error {
 var loopVerdictValues = []LoopVerdict{
 	LoopVerdictUnknown,
 	LoopVerdictDead,
+	LoopVerdictHeld,
 	LoopVerdictDegraded,
 	LoopVerdictNotArmed,
 	LoopVerdictHealthy,
@@ -472,6 +506,7 @@ var parkedReasonValues = []ParkedReason{
 	ParkedReasonBudgetReserved,
 	ParkedReasonGuardError,
 	ParkedReasonNoWorker,
+	ParkedReasonLoopBreaker,
 }
 
 // Values lists every ParkedReason, in the order of the constants.
@@ -499,6 +534,8 @@ var queueHoldValues = []QueueHold{
 	QueueHoldGuardError,
 	QueueHoldNoWorker,
 	QueueHoldNoScheduler,
+	QueueHoldWorkspaceHeld,
+	QueueHoldLoopBreaker,
 }
 
 // Values lists every QueueHold, in the order of the constants.
@@ -509,6 +546,21 @@ func (v QueueHold) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 
 // UnmarshalGQL reads the value, or says which values there are.
 func (v *QueueHold) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, queueHoldValues) }
+
+var retryOutcomeValues = []RetryOutcome{
+	RetryMadeDue,
+	RetrySentAgain,
+	RetryRefused,
+}
+
+// Values lists every RetryOutcome, in the order of the constants.
+func (RetryOutcome) Values() []string { return enumValues(retryOutcomeValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v RetryOutcome) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *RetryOutcome) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, retryOutcomeValues) }
 
 var retrySourceValues = []RetrySource{
 	RetrySourceBackoff,

@@ -14,6 +14,7 @@ type FireFacts struct {
 	Source                                     RoutineRunSource
 	RoutineStatus                              RoutineStatus
 	AgentGone                                  bool // the agent is deleted
+	SkipsSlots                                 bool // a person holds the workspace, and its schedules' slots are skipped meanwhile
 	Heavy                                      bool // has a task template
 	Policy                                     ConcurrencyPolicy
 	Fingerprint                                string
@@ -59,13 +60,16 @@ type FireRequest struct {
 	PersonWaiting bool // no coalescing window
 }
 
-// PlanFire decides what a fire does: the status gate, the backlog bound, then the concurrency policy.
+// PlanFire decides what a fire does: the status gate, a person's hold of the workspace, the backlog bound, then the concurrency
+// policy.
 func PlanFire(f FireFacts) FirePlan {
 	if plan, closed := gate(f); closed {
 		return plan
 	}
 	plan := FirePlan{Answer: FireRecord, Key: f.key()}
 	switch {
+	case f.SkipsSlots && f.Source == RoutineRunSourceCron:
+		return plan.skip(EndReasonWorkspaceHeld)
 	case Backlog(f.QueuedRuns, f.cause()) == BacklogRefuse:
 		return FirePlan{Answer: FireRefuse, Problem: BacklogFull(f.QueuedRuns)}
 	case Backlog(f.QueuedRuns, f.cause()) == BacklogSkip:

@@ -30,7 +30,7 @@ const (
 
 // LongParked are the reasons for which a run may be parked for days, or until something comes that may not come. A retry's
 // backoff, a window, a busy scope and a reserved budget end by themselves, soon.
-var LongParked = []ParkedReason{ParkedReasonRateLimit, ParkedReasonNoWorker, ParkedReasonGuardError, ParkedReasonTaskBlocked}
+var LongParked = []ParkedReason{ParkedReasonRateLimit, ParkedReasonNoWorker, ParkedReasonGuardError, ParkedReasonTaskBlocked, ParkedReasonLoopBreaker}
 
 // Active says whether a fire still counts for the concurrency policy (SPEC S4.6, C53, C211). A lightweight fire counts
 // while its request is unrouted or its run has not ended. A heavy fire counts while its task is open, and a run of it

@@ -2,8 +2,12 @@ package domain
 
 import "fmt"
 
-// MaxHops is how many times in a row wakes may cause wakes before a loop is assumed and broken (SPEC S3.10).
-const MaxHops = 25
+// DefaultMaxHops is how many times in a row wakes may cause wakes before a loop is assumed and broken (SPEC S3.10), unless the
+// workspace says otherwise.
+const DefaultMaxHops = 25
+
+// mostHops is the highest limit that a workspace may set.
+const mostHops = 1000
 
 // MaxBacklog is how many queued runs an agent may have before more of what can be refused is refused (SPEC S3.10).
 const MaxBacklog = 1000
@@ -11,9 +15,10 @@ const MaxBacklog = 1000
 // NextHops is the hop count of a request that a run caused; pass -1 as the cause for a person, a schedule or a webhook.
 func NextHops(cause int) int { return max(cause, -1) + 1 }
 
-// HopLimit is HOP_LIMIT when a request with this hop count must be SKIPPED, with an inbox item, and else "".
-func HopLimit(hops int) EndReason {
-	if hops > MaxHops {
+// HopLimit is HOP_LIMIT when a request with this hop count must be SKIPPED, with an inbox item, and else "". most is the
+// workspace's limit.
+func HopLimit(hops, most int) EndReason {
+	if hops > most {
 		return EndReasonHopLimit
 	}
 	return ""

@@ -9,6 +9,7 @@ type LoopVerdict string
 const (
 	LoopVerdictUnknown  LoopVerdict = "UNKNOWN"   // not activated
 	LoopVerdictDead     LoopVerdict = "DEAD"      // a due trigger did not fire
+	LoopVerdictHeld     LoopVerdict = "HELD"      // a person holds the workspace
 	LoopVerdictDegraded LoopVerdict = "DEGRADED"  // stuck runs, silent successes, or fires that wait for one without work
 	LoopVerdictNotArmed LoopVerdict = "NOT_ARMED" // no enabled schedule
 	LoopVerdictHealthy  LoopVerdict = "HEALTHY"   // all well

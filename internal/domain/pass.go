@@ -18,6 +18,7 @@ type PassRun struct {
 	ProjectID    string // of its task, "" for none
 	Settles      bool   // a guard will end it without a launch (Admit)
 	Blocked      bool   // a guard will park it TASK_BLOCKED
+	Unattended   bool   // neither a person nor a schedule asked for it
 }
 
 // PassLane is an agent's lane before a pass. Runs holds at least these: the runs asked about with all of their scopes;
@@ -28,6 +29,7 @@ type PassLane struct {
 	EligibleAt           time.Time
 	Held                 bool // its agent is paused, stopped or deleted: what is due ends without a launch, apart from the claims
 	Deleted              bool // its agent is deleted: what is parked ends, too
+	Window               LaunchWindow
 	Runs                 []PassRun
 }
 
@@ -37,6 +39,7 @@ type PassLane struct {
 type PassFacts struct {
 	WorkspaceID string
 	Now         time.Time
+	HeldSince   time.Time // a person holds the workspace, so that nothing is claimed; zero: nobody does
 	Places      *int
 	Lanes       []PassLane
 	Ledger      BudgetLedger
@@ -48,6 +51,7 @@ type PassFacts struct {
 type Pass struct {
 	workspaceID string
 	now         time.Time
+	heldSince   time.Time
 	places      *int
 	lanes       map[string]*passLane
 	order       []*passLane
@@ -66,7 +70,7 @@ type passLane struct {
 
 // Foresee goes through the next pass.
 func Foresee(f PassFacts) *Pass {
-	p := &Pass{workspaceID: f.WorkspaceID, now: f.Now, lanes: map[string]*passLane{}, ledger: f.Ledger.Clone(), held: map[string]bool{}}
+	p := &Pass{workspaceID: f.WorkspaceID, now: f.Now, heldSince: f.HeldSince, lanes: map[string]*passLane{}, ledger: f.Ledger.Clone(), held: map[string]bool{}}
 	if f.Places != nil {
 		places := *f.Places
 		p.places = &places
@@ -74,6 +78,7 @@ func Foresee(f PassFacts) *Pass {
 	for _, l := range f.Lanes {
 		lane := &passLane{PassLane: l, byID: map[string]*PassRun{}, taken: map[string]bool{}}
 		lane.Runs = slices.Clone(l.Runs)
+		lane.Window = l.Window.At(f.Now)
 		lane.promote(f.Now)
 		p.lanes[l.AgentID] = lane
 		p.order = append(p.order, lane)
@@ -163,7 +168,9 @@ func (p *Pass) oldest() *passLane {
 	return first
 }
 
-func (p *Pass) full() bool     { return p.places != nil && *p.places <= 0 }
+func (p *Pass) full() bool {
+	return !p.heldSince.IsZero() || p.places != nil && *p.places <= 0
+}
 func (l *passLane) full() bool { return l.Running+len(l.ahead) >= l.MaxSessions }
 
 // takeHead claims the lane's oldest due run, or settles or parks it: then its scope falls free and the next run of it is due.
@@ -172,6 +179,7 @@ func (p *Pass) takeHead(l *passLane) (claimed bool) {
 	l.due = l.due[1:]
 	charge := BudgetCharge{WorkspaceID: p.workspaceID, AgentID: l.AgentID, ProjectID: run.ProjectID}
 	answer := p.ledger.Admit(charge)
+	until, braked := l.Window.Full()
 	switch {
 	case run.Settles:
 		l.settle(run)
@@ -179,6 +187,8 @@ func (p *Pass) takeHead(l *passLane) (claimed bool) {
 		run.ParkedReason = ParkedReasonTaskBlocked
 	case p.held[run.TaskID]:
 		l.settle(run) // another agent's run has just taken the task
+	case run.Unattended && braked:
+		run.ParkedReason, run.ParkedUntil = ParkedReasonLoopBreaker, until
 	case answer.Blocked != nil:
 		l.Held = true
 		l.settle(run)
@@ -188,6 +198,9 @@ func (p *Pass) takeHead(l *passLane) (claimed bool) {
 		l.taken[run.ID] = true
 		run.Status = RunStatusClaimed
 		l.ahead = append(l.ahead, run.ID)
+		if run.Unattended {
+			l.Window = l.Window.Launch(p.now)
+		}
 		if run.TaskID != "" {
 			p.held[run.TaskID] = true
 		}

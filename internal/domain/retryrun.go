@@ -18,6 +18,18 @@ const (
 	RetryResend  RetryAction = "RESEND"   // its requests are sent again, into a new run
 )
 
+// RetryOutcome is what a call about many runs made of one of them.
+//
+//rouse:enum
+type RetryOutcome string
+
+// The outcomes.
+const (
+	RetryMadeDue   RetryOutcome = "MADE_DUE"   // it was parked, and is due now
+	RetrySentAgain RetryOutcome = "SENT_AGAIN" // its requests were sent again, into a new run
+	RetryRefused   RetryOutcome = "REFUSED"    // nothing was done
+)
+
 // RetryRun decides what a person's retry does (SPEC S8.7), or why it is refused. Of a run that is due already, only the
 // counts are reset.
 func RetryRun(f RetryFacts) (RetryAction, []FieldError) {

@@ -37,6 +37,7 @@ const (
 	ParkedReasonBudgetReserved ParkedReason = "BUDGET_RESERVED" // budget reserved by live runs
 	ParkedReasonGuardError     ParkedReason = "GUARD_ERROR"     // a guard could not be evaluated
 	ParkedReasonNoWorker       ParkedReason = "NO_WORKER"       // no worker took it
+	ParkedReasonLoopBreaker    ParkedReason = "LOOP_BREAKER"    // its agent has had as many unattended launches as it may
 )
 
 // TerminalShape is how a terminal run ended (SPEC S10.2).

@@ -19,14 +19,14 @@ func TestScopes(t *testing.T) {
 
 func TestHopsAndBacklog(t *testing.T) { // SPEC S3.10, C316
 	hops := NextHops(-1)
-	for range MaxHops {
-		if HopLimit(hops) != "" {
+	for range DefaultMaxHops {
+		if HopLimit(hops, DefaultMaxHops) != "" {
 			t.Fatalf("stopped at %d hops", hops)
 		}
 		hops = NextHops(hops)
 	}
-	if hops != MaxHops || HopLimit(hops) != "" || HopLimit(NextHops(hops)) != EndReasonHopLimit {
-		t.Errorf("%d hops: %q, then %q", hops, HopLimit(hops), HopLimit(hops+1))
+	if hops != DefaultMaxHops || HopLimit(hops, DefaultMaxHops) != "" || HopLimit(NextHops(hops), DefaultMaxHops) != EndReasonHopLimit {
+		t.Errorf("%d hops: %q, then %q", hops, HopLimit(hops, DefaultMaxHops), HopLimit(hops+1, DefaultMaxHops))
 	}
 	for _, c := range []struct {
 		queued int

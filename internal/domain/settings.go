@@ -22,6 +22,7 @@ type Settings struct {
 	LookbackHours int
 	Window        time.Duration
 	TimeZone      string
+	MaxHops       int // how often in a row wakes may cause wakes
 }
 
 // SettingsPatch is a change of settings. What is cleared gets its default.
@@ -30,6 +31,7 @@ type SettingsPatch struct {
 	LookbackHours Change[int]
 	Window        Change[time.Duration]
 	TimeZone      Change[string]
+	MaxHops       Change[int]
 }
 
 // SettingsChange is what a patch comes to: the settings after it, the fields that became different and those whose value
@@ -48,6 +50,7 @@ func (s Settings) Apply(p SettingsPatch, knownZone func(string) bool) (SettingsC
 		LookbackHours: p.LookbackHours.Or(s.LookbackHours, DefaultLookbackHours),
 		Window:        p.Window.Or(s.Window, DefaultWindow),
 		TimeZone:      p.TimeZone.Or(s.TimeZone, DefaultTimeZone),
+		MaxHops:       p.MaxHops.Or(s.MaxHops, DefaultMaxHops),
 	}
 	var clamped, changed differences
 	hours, window := min(max(next.LookbackHours, minLookbackHours), maxLookbackHours), min(max(next.Window, 0), maxWindow)
@@ -58,6 +61,7 @@ func (s Settings) Apply(p SettingsPatch, knownZone func(string) bool) (SettingsC
 	changed.add("recoveryLookbackHours", next.LookbackHours != s.LookbackHours)
 	changed.add("coalescingWindow", next.Window != s.Window)
 	changed.add("defaultTimeZone", next.TimeZone != s.TimeZone)
+	changed.add("maxHops", next.MaxHops != s.MaxHops)
 	return SettingsChange{Next: next, Changed: changed, Clamped: clamped}, next.problems(knownZone)
 }
 
@@ -65,6 +69,10 @@ func (s Settings) problems(knownZone func(string) bool) (problems []FieldError) 
 	if s.MaxRuns != nil && (*s.MaxRuns < 1 || *s.MaxRuns > maxCeiling) {
 		problems = append(problems, FieldError{Field: []string{"maxConcurrentRuns"}, Code: UserErrorCodeOutOfRange,
 			Message: "a ceiling is 1 to 1000 live runs; null means none; to hold an agent, pause it"})
+	}
+	if s.MaxHops < 1 || s.MaxHops > mostHops {
+		problems = append(problems, FieldError{Field: []string{"maxHops"}, Code: UserErrorCodeOutOfRange,
+			Message: "wakes may cause wakes 1 to 1000 times in a row; null means 25"})
 	}
 	if !knownZone(s.TimeZone) {
 		problems = append(problems, FieldError{Field: []string{"defaultTimeZone"}, Code: UserErrorCodeUnknownTimeZone,

@@ -7,7 +7,7 @@ import "time"
 type Waiting struct {
 	Hold      QueueHold
 	Until     time.Time
-	Since     time.Time // of NO_SCHEDULER: the last sign of life of a scheduler
+	Since     time.Time // of NO_SCHEDULER: the last sign of life of a scheduler; of WORKSPACE_HELD: the begin of the hold
 	BlockedBy []string
 }
 
@@ -48,13 +48,15 @@ var holdTexts = map[QueueHold]string{
 	QueueHoldBudgetReserved:   "what live runs may cost would use up a budget: wait, or raise the budget (upsertBudget)",
 	QueueHoldGuardError:       "a guard could not be evaluated and is tried again: the server's log has the cause",
 	QueueHoldNoWorker:         "no worker of its queue took it: start one (`rouse worker --queue …`); retryRun offers it again",
+	QueueHoldWorkspaceHeld:    "a person holds the workspace, so nothing of it begins: releaseWorkspace lets it go on; hold { by note } says who holds it, and why",
+	QueueHoldLoopBreaker:      "agents or webhooks have launched the agent as often as its launchLimit allows, which looks like a loop: it goes on when the window is over, or after retryRun; the inbox says what was found",
 	QueueHoldNoScheduler:      "no scheduler runs, so nothing is taken: start `rouse serve`; one that runs with --standby must be started without it",
 }
 
 // Message says the answer in words, with what to do.
 func (w Waiting) Message() string {
 	text := holdTexts[w.Hold]
-	if w.Hold == QueueHoldNoScheduler && !w.Since.IsZero() {
+	if !w.Since.IsZero() {
 		return "since " + w.Since.UTC().Format(time.RFC3339) + " " + text
 	}
 	return text
@@ -73,6 +75,7 @@ var parkedHolds = map[ParkedReason]QueueHold{
 	ParkedReasonBudgetReserved: QueueHoldBudgetReserved,
 	ParkedReasonGuardError:     QueueHoldGuardError,
 	ParkedReasonNoWorker:       QueueHoldNoWorker,
+	ParkedReasonLoopBreaker:    QueueHoldLoopBreaker,
 }
 
 // ParkedBy is the reason for parking that a hold tells of; false for a hold that no parked run has.
@@ -86,14 +89,16 @@ func ParkedBy(hold QueueHold) (ParkedReason, bool) {
 }
 
 // Waiting says why a queued run of the pass's facts waits. NONE: the pass takes it, or ends it because a guard refuses it
-// (a paused agent's run, say: nothing holds it back). Otherwise the first of these that holds: its parking; its agent's
-// live runs; its agent's rest; runs ahead of it, which count as claimed; the workspace's ceiling.
+// (a paused agent's run, say: nothing holds it back). Otherwise the first of these that holds: a person, who holds the workspace;
+// its parking; its agent's live runs; its agent's rest; runs ahead of it, which count as claimed; the workspace's ceiling.
 func (p *Pass) Waiting(agentID, runID string) Waiting {
 	l := p.lanes[agentID]
 	run := l.byID[runID]
 	switch {
 	case l.taken[runID]:
 		return Waiting{Hold: QueueHoldNone}
+	case !p.heldSince.IsZero():
+		return Waiting{Hold: QueueHoldWorkspaceHeld, Since: p.heldSince}
 	case run.ParkedReason == ParkedReasonScopeBusy:
 		return Waiting{Hold: QueueHoldScopeBusy, BlockedBy: l.holders(run)}
 	case run.ParkedReason != "":

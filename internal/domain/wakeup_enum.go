@@ -70,6 +70,7 @@ const (
 	EndReasonBacklogFull              EndReason = "BACKLOG_FULL"               // too many queued runs
 	EndReasonRetriesExhausted         EndReason = "RETRIES_EXHAUSTED"          // gave up
 	EndReasonNoExecutor               EndReason = "NO_EXECUTOR"                // no executor
+	EndReasonWorkspaceHeld            EndReason = "WORKSPACE_HELD"             // a person holds the workspace
 )
 
 // RetrySource is where a retry instant came from.
@@ -103,4 +104,6 @@ const (
 	QueueHoldGuardError       QueueHold = "GUARD_ERROR"       // a guard could not be evaluated
 	QueueHoldNoWorker         QueueHold = "NO_WORKER"         // no worker took it
 	QueueHoldNoScheduler      QueueHold = "NO_SCHEDULER"      // no scheduler runs: every server has ended, or is on standby
+	QueueHoldWorkspaceHeld    QueueHold = "WORKSPACE_HELD"    // a person holds the workspace
+	QueueHoldLoopBreaker      QueueHold = "LOOP_BREAKER"      // the agent has had as many unattended launches as it may
 )

@@ -27,6 +27,7 @@ type Facts struct {
 	SilentSuccesses  int        // inside the window
 	Gates            int        // fires that others wait for without work on its way, for longer than StrandedGrace
 	EligibleTriggers int        // enabled schedules
+	Held             bool       // a person holds the workspace
 }
 
 // Judge decides the verdict: the first that matches.
@@ -36,6 +37,8 @@ func Judge(f Facts) domain.LoopVerdict {
 		return domain.LoopVerdictUnknown
 	case f.DeadTriggers > 0:
 		return domain.LoopVerdictDead
+	case f.Held:
+		return domain.LoopVerdictHeld
 	case f.StuckRuns > 0 || f.SilentSuccesses > 0 || f.Gates > 0:
 		return domain.LoopVerdictDegraded
 	case f.EligibleTriggers == 0:

@@ -28,6 +28,8 @@ func TestVerdict(t *testing.T) {
 		{"AC-OFFICE-LOOP-LIVENESS-004.5 C96 one silent success", Facts{ActivatedAt: active, SilentSuccesses: 1, EligibleTriggers: 1}, domain.LoopVerdictDegraded},
 		{"AC-OFFICE-LOOP-LIVENESS-004.6 C96 empty workspace", Facts{ActivatedAt: active}, domain.LoopVerdictNotArmed},
 		{"AC-OFFICE-LOOP-LIVENESS-004.1 C96 one armed trigger", Facts{ActivatedAt: active, EligibleTriggers: 1}, domain.LoopVerdictHealthy},
+		{"a workspace that a person holds is held, whatever waits in it", Facts{ActivatedAt: active, Held: true, StuckRuns: 1}, domain.LoopVerdictHeld},
+		{"what is dead while it is held is dead all the same", Facts{ActivatedAt: active, Held: true, DeadTriggers: 1}, domain.LoopVerdictDead},
 		{"degraded comes before not armed", Facts{ActivatedAt: active, StuckRuns: 1}, domain.LoopVerdictDegraded},
 	} {
 		if got := Judge(c.facts); got != c.want {
@@ -38,9 +40,9 @@ func TestVerdict(t *testing.T) {
 
 // TestVerdictPrecedence is AC-OFFICE-LOOP-LIVENESS-004.2: every combination of facts gives the first verdict that matches.
 func TestVerdictPrecedence(t *testing.T) {
-	for mask := range 64 {
+	for mask := range 128 {
 		has := func(bit int) int { return mask >> bit & 1 }
-		f := Facts{DeadTriggers: has(1), StuckRuns: has(2), SilentSuccesses: has(3), EligibleTriggers: has(4), Gates: has(5)}
+		f := Facts{DeadTriggers: has(1), StuckRuns: has(2), SilentSuccesses: has(3), EligibleTriggers: has(4), Gates: has(5), Held: has(6) == 1}
 		if has(0) == 1 {
 			f.ActivatedAt = ago(time.Hour)
 		}
@@ -48,7 +50,7 @@ func TestVerdictPrecedence(t *testing.T) {
 		for _, rule := range []struct {
 			matches bool
 			verdict domain.LoopVerdict
-		}{{f.EligibleTriggers == 0, domain.LoopVerdictNotArmed}, {f.StuckRuns+f.SilentSuccesses+f.Gates > 0, domain.LoopVerdictDegraded}, {f.DeadTriggers > 0, domain.LoopVerdictDead}, {f.ActivatedAt == nil, domain.LoopVerdictUnknown}} {
+		}{{f.EligibleTriggers == 0, domain.LoopVerdictNotArmed}, {f.StuckRuns+f.SilentSuccesses+f.Gates > 0, domain.LoopVerdictDegraded}, {f.Held, domain.LoopVerdictHeld}, {f.DeadTriggers > 0, domain.LoopVerdictDead}, {f.ActivatedAt == nil, domain.LoopVerdictUnknown}} {
 			if rule.matches { // the last rule that matches is the first in precedence
 				want = rule.verdict
 			}

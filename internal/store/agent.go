@@ -27,6 +27,7 @@ type CreateAgent struct {
 	ManagerID             xid.ID
 	SessionMaxRuns        *int
 	SessionMaxAge         *time.Duration
+	LaunchLimit           *domain.LaunchLimit // nil: none
 	Executor              *domain.ExecutorSpec
 	Idempotency
 }
@@ -46,7 +47,7 @@ func (s *Records) CreateAgent(ctx context.Context, in CreateAgent) (made Made, e
 
 func (in CreateAgent) normalised() (CreateAgent, error) {
 	settings, problems := domain.AgentSettings{Name: in.Name, Instructions: in.Instructions, Sessions: in.MaxConcurrentSessions, Cooldown: in.Cooldown,
-		SessionMaxRuns: in.SessionMaxRuns, SessionMaxAge: in.SessionMaxAge}.Check()
+		SessionMaxRuns: in.SessionMaxRuns, SessionMaxAge: in.SessionMaxAge, LaunchLimit: in.LaunchLimit}.Check()
 	in.Name = settings.Name
 	if in.SkipIdleWakeups == nil {
 		in.SkipIdleWakeups = pgtx.Ptr(in.Role.SkipsIdleWakeups())
@@ -69,6 +70,9 @@ func (t *tx) createAgent(ctx context.Context, in CreateAgent) (Made, error) {
 	}
 	if in.SessionMaxAge != nil {
 		create.SetSessionMaxAgeMs(in.SessionMaxAge.Milliseconds())
+	}
+	if in.LaunchLimit != nil {
+		create.SetLaunchLimit(in.LaunchLimit.Count).SetLaunchLimitMs(in.LaunchLimit.Per.Milliseconds())
 	}
 	if in.Executor != nil {
 		create.SetExecutor(in.Executor)

@@ -3,11 +3,13 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -66,6 +68,11 @@ func (t *tx) updateAgent(ctx context.Context, l lane, in UpdateAgent, next domai
 	if err := t.writeCapacity(ctx, l, next); err != nil {
 		return err
 	}
+	if slices.Contains(changed, "launchLimit") {
+		if err := t.releaseBraked(ctx, l); err != nil {
+			return err
+		}
+	}
 	return t.note(ctx, entry{workspaceID: in.WorkspaceID, code: domain.ActivityCodeAgentChanged, by: callerOr(ctx, "agents"),
 		summary: "The agent was changed.", subjectID: in.AgentID, agentID: in.AgentID, data: map[string]any{"changed": changed}})
 }
@@ -78,18 +85,24 @@ func settingsOf(a *ent.Agent) domain.AgentSettings {
 	if a.SessionMaxAgeMs != nil {
 		s.SessionMaxAge = pgtx.Ptr(time.Duration(*a.SessionMaxAgeMs) * time.Millisecond)
 	}
+	if a.LaunchLimit != nil {
+		s.LaunchLimit = &domain.LaunchLimit{Count: *a.LaunchLimit, Per: time.Duration(a.LaunchLimitMs) * time.Millisecond}
+	}
 	return s
 }
 
 func (t *tx) writeAgent(ctx context.Context, in UpdateAgent, s domain.AgentSettings) error {
 	u := t.Agent.UpdateOneID(in.AgentID).AddRevision(1).SetUpdatedAt(t.Now).SetName(s.Name).SetInstructions(s.Instructions).
 		SetMaxConcurrentSessions(s.Sessions).SetCooldownMs(s.Cooldown.Milliseconds()).SetSkipIdleWakeups(s.SkipIdleWakeups).
-		ClearManager().ClearSessionMaxRuns().SetNillableSessionMaxRuns(s.SessionMaxRuns).ClearSessionMaxAgeMs()
+		ClearManager().ClearSessionMaxRuns().SetNillableSessionMaxRuns(s.SessionMaxRuns).ClearSessionMaxAgeMs().ClearLaunchLimit()
 	if s.ManagerID != "" {
 		u.SetManagerID(xid.ID(s.ManagerID))
 	}
 	if s.SessionMaxAge != nil {
 		u.SetSessionMaxAgeMs(s.SessionMaxAge.Milliseconds())
+	}
+	if s.LaunchLimit != nil {
+		u.SetLaunchLimit(s.LaunchLimit.Count).SetLaunchLimitMs(s.LaunchLimit.Per.Milliseconds())
 	}
 	switch {
 	case in.Executor.Set && in.Executor.Value == nil:
@@ -125,6 +138,19 @@ WHERE agent_id = $1`
 		return fmt.Errorf("write the agent's capacity: %w", err)
 	}
 	return t.fixHead(ctx, l)
+}
+
+// releaseBraked lets the next pass look again at what waits because of the limit of unattended launches that was changed.
+func (t *tx) releaseBraked(ctx context.Context, l lane) error {
+	const query = `
+UPDATE runs
+SET parked_until = $2, revision = revision + 1
+WHERE agent_id = $1 AND status = 'QUEUED' AND parked_until > $2 AND parked_reason = 'LOOP_BREAKER'`
+	n, err := pgtx.Exec(ctx, t, query, l.agentID, t.Now)
+	if n > 0 {
+		t.Publish(event.Event{Kind: event.Queue, WorkspaceID: l.workspaceID, ID: l.agentID})
+	}
+	return pgtx.Wrap("release the runs that the limit of launches held", err)
 }
 
 // checkReportsTo refuses a manager that is not there, and a chain of managers that comes back to the agent.

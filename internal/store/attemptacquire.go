@@ -126,13 +126,16 @@ const (
 	offerBatch = 16
 )
 
+// workspaceHeld says in SQL that a person holds the workspace $1, so that none of its runs is given to a worker.
+const workspaceHeld = `EXISTS (SELECT 1 FROM workspace_lanes WHERE workspace_id = $1 AND held_at IS NOT NULL)`
+
 const offerLanesQuery = `
 -- $1 workspace, $2 queue, $3 agents to which the worker is bound; none: all, $4 most lanes, $5 most heads
 -- looked at, $6 lanes that failed
 WITH due AS MATERIALIZED (
   -- MATERIALIZED: the executor of a head, which takes reading documents, is looked up for so many lanes at most
   SELECT agent_id, head_at, head_id FROM agent_lanes
-  WHERE workspace_id = $1 AND ` + guard.LaneDue + ` AND eligible_at <= statement_timestamp()
+  WHERE workspace_id = $1 AND NOT ` + workspaceHeld + ` AND ` + guard.LaneDue + ` AND eligible_at <= statement_timestamp()
     AND (cardinality($3::text[]) = 0 OR agent_id = ANY($3)) AND agent_id <> ALL($6)
   ORDER BY head_at, head_id LIMIT $5)
 SELECT due.agent_id
@@ -147,6 +150,7 @@ func (s *Attempts) takeOffer(ctx context.Context, in Acquire) (*Lease, error) {
 	const query = `
 SELECT l.run_id, l.attempt FROM attempt_leases l JOIN runs r ON r.id = l.run_id
 WHERE l.workspace_id = $1
+  AND NOT ` + workspaceHeld + `
   AND l.queue = $2
   AND l.owner IS NULL
   AND (cardinality($3::text[]) = 0 OR l.agent_id = ANY($3))
@@ -198,6 +202,9 @@ func (s *Attempts) startOffered(ctx context.Context, offer Attempt, in Acquire) 
 		if err != nil {
 			return err
 		}
+		if held, err := t.held(ctx, run.workspaceID); err != nil || held {
+			return err
+		}
 		if run.taskID != "" {
 			if _, err := t.lockTasks(ctx, run.taskID); err != nil {
 				return err
@@ -212,6 +219,13 @@ func (s *Attempts) startOffered(ctx context.Context, offer Attempt, in Acquire) 
 		return err
 	})
 	return lease, err
+}
+
+// held says whether a person holds the workspace. Until the transaction ends nobody begins to, and claims do not wait for it.
+func (t *tx) held(ctx context.Context, workspaceID xid.ID) (held bool, err error) {
+	const query = `SELECT held_at IS NOT NULL FROM workspace_lanes WHERE workspace_id = $1 FOR KEY SHARE`
+	held, err = pgtx.QueryOne[bool](ctx, t, query, workspaceID)
+	return held, pgtx.Wrap("look whether the workspace is held", err)
 }
 
 // leasedTo is an attempt as its worker owns it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store/guard"
@@ -25,7 +26,7 @@ func (c *claimer) claimAhead(ctx context.Context, lanes []lane, limit int) ([]Cl
 	if err != nil {
 		return nil, err
 	}
-	runs := c.admitted(candidates, limit)
+	runs := c.admitted(candidates, lanes, limit)
 	if len(runs) == 0 {
 		return nil, nil
 	}
@@ -33,7 +34,7 @@ func (c *claimer) claimAhead(ctx context.Context, lanes []lane, limit int) ([]Cl
 	if err != nil {
 		return nil, err
 	}
-	return claimed, c.moveLanes(ctx, lanes, claimed)
+	return claimed, c.moveLanes(ctx, lanes, runs, claimed)
 }
 
 // readAhead reads the oldest due runs of the lanes, as many as each has room for, the oldest of all first.
@@ -112,19 +113,24 @@ func (c *claimer) candidates(limit int, lanes []lane) int {
 // admitted is the runs to claim, in their order and within the workspaces' ceilings. It ends before the first run that
 // a guard refuses, and at the newest head that was looked at. Where nothing may be settled any more, it goes past the
 // lane of one that is refused.
-func (c *claimer) admitted(candidates []candidate, limit int) (runs []runRow) {
+func (c *claimer) admitted(candidates []candidate, lanes []lane, most int) (runs []runRow) {
+	launches := map[xid.ID]*lane{} // as they become
+	for _, l := range lanes {
+		launches[l.agentID] = &l
+	}
 	taken, tasks, ledger := map[xid.ID]int{}, map[xid.ID]bool{}, c.budgets.ledger.Clone()
 	refused := map[xid.ID]bool{}
 	for _, x := range candidates {
 		places, bound := c.free[x.run.workspaceID]
+		l, limit := launches[x.run.agentID], x.facts.LaunchLimit.OrNone()
 		if bound && taken[x.run.workspaceID] >= places || refused[x.run.agentID] {
 			continue
 		}
-		if len(runs) == limit || c.beyond(x.run) {
+		if len(runs) == most || c.beyond(x.run) {
 			break
 		}
 		if x.busy || tasks[x.run.taskID] || !domain.Admit(x.facts).Launches() ||
-			c.budgets.unlocked(x.run) || ledger.Admit(c.budgets.charge(x.run)) != (domain.BudgetAnswer{}) {
+			x.run.unattended && l.braked(limit, c.Now) || c.budgets.unlocked(x.run) || ledger.Admit(c.budgets.charge(x.run)) != (domain.BudgetAnswer{}) {
 			if c.settles > 0 {
 				break
 			}
@@ -135,6 +141,10 @@ func (c *claimer) admitted(candidates []candidate, limit int) (runs []runRow) {
 			tasks[x.run.taskID] = true
 		}
 		ledger.Reserve(c.budgets.charge(x.run))
+		x.run.launchLimit = limit
+		if x.run.unattended {
+			l.launched(limit, c.Now)
+		}
 		taken[x.run.workspaceID]++
 		runs = append(runs, x.run)
 	}
@@ -147,16 +157,44 @@ func (c *claimer) beyond(run runRow) bool {
 	return c.newest != nil && c.newest.headBefore(&lane{headAt: &run.requestedAt, headID: &id})
 }
 
+// noteLaunches counts the claimed runs that nobody attends to in their lanes.
+func (c *claimer) noteLaunches(lanes []lane, runs []runRow, claimed []Claimed) {
+	of := map[xid.ID]*lane{}
+	for i := range lanes {
+		of[lanes[i].agentID] = &lanes[i]
+	}
+	claims := map[xid.ID]bool{}
+	for _, x := range claimed {
+		claims[x.RunID] = true
+	}
+	for _, run := range runs {
+		if run.unattended && claims[run.id] {
+			of[run.agentID].launched(run.launchLimit, c.Now)
+		}
+	}
+}
+
+// instant is a time as a statement's text; "" for none.
+func instant(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
 // moveLanes counts claimed runs in their lanes, and in the workspace of the first one, and recomputes the heads; lanes is what
 // they became.
-func (c *claimer) moveLanes(ctx context.Context, lanes []lane, claimed []Claimed) error {
+func (c *claimer) moveLanes(ctx context.Context, lanes []lane, runs []runRow, claimed []Claimed) error {
 	if len(claimed) == 0 {
 		return nil
 	}
+	c.noteLaunches(lanes, runs, claimed)
 	taken := map[xid.ID]int64{}
 	for _, x := range claimed {
 		taken[x.AgentID]++
 	}
+	var launches []int64
+	var since []string
 	var agents []xid.ID
 	var counts []int64
 	byAgent := map[xid.ID]*lane{}
@@ -164,12 +202,14 @@ func (c *claimer) moveLanes(ctx context.Context, lanes []lane, claimed []Claimed
 		if n := taken[lanes[i].agentID]; n > 0 {
 			agents, counts = append(agents, lanes[i].agentID), append(counts, n)
 			byAgent[lanes[i].agentID] = &lanes[i]
+			launches, since = append(launches, int64(lanes[i].launches)), append(since, instant(lanes[i].launchesSince))
 		}
 	}
 	workspaceID := claimed[0].WorkspaceID // the others are counted at the end
 	moved, err := pgtx.Collect(ctx, c, func(rows *sql.Rows) (l lane, err error) {
 		return l, rows.Scan(&l.agentID, &l.running, &l.headAt, &l.headID)
-	}, moveLanesQuery, pgtx.IDs(agents), pgtx.IntArray(counts), workspaceID, c.taken[workspaceID])
+	}, moveLanesQuery, pgtx.IDs(agents), pgtx.IntArray(counts), workspaceID, c.taken[workspaceID],
+		pgtx.IntArray(launches), pgtx.TextArray(since))
 	if err == nil && len(moved) != len(agents) {
 		err = fmt.Errorf("changed %d of %d", len(moved), len(agents))
 	}
@@ -186,12 +226,14 @@ func (c *claimer) moveLanes(ctx context.Context, lanes []lane, claimed []Claimed
 }
 
 var moveLanesQuery = `
--- $1 agents, $2 how many runs of each are taken, $3 a workspace, $4 how many of it are taken
+-- $1 agents, $2 how many runs of each are taken, $3 a workspace, $4 how many of it are taken, $5 unattended
+-- launches of each, $6 since when they are counted, or ""
 WITH workspace AS (
   UPDATE workspace_lanes SET running = running + $4 WHERE workspace_id = $3 RETURNING 1)
 UPDATE agent_lanes l
-SET running = l.running + n.taken, head_at = h.requested_at, head_id = h.id
-FROM unnest($1::text[], $2::bigint[]) AS n (agent_id, taken)
+SET running = l.running + n.taken, head_at = h.requested_at, head_id = h.id,
+  launches = n.launches, launches_since = NULLIF(n.since, '')::timestamptz
+FROM unnest($1::text[], $2::bigint[], $5::bigint[], $6::text[]) AS n (agent_id, taken, launches, since)
 LEFT JOIN LATERAL (
   ` + guard.Head("n.agent_id") + `) h ON true
 WHERE l.agent_id = n.agent_id AND l.agent_id = ANY($1) AND EXISTS (SELECT 1 FROM workspace)

@@ -43,7 +43,7 @@ func (c *claimer) full() bool { return c.room <= 0 }
 const claimPatience = `1s`
 
 // lockCeilings locks the workspaces' lanes, in id order, waits no longer than claimPatience from then on, and notes how many runs
-// those with a ceiling may still take, and which of them have budgets.
+// those with a ceiling may still take, none of those that a person holds, and which of them have budgets.
 func (c *claimer) lockCeilings(ctx context.Context, lanes []lane) error {
 	var workspaces []xid.ID
 	for _, l := range lanes {
@@ -51,7 +51,7 @@ func (c *claimer) lockCeilings(ctx context.Context, lanes []lane) error {
 	}
 	const query = `
 WITH bound AS MATERIALIZED (SELECT set_config('lock_timeout', $2, true) AS lock_timeout)
-SELECT workspace_id, max_running - running,
+SELECT workspace_id, ` + guard.Places + `,
   EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id),
   EXISTS (SELECT 1 FROM budget_policies b WHERE b.workspace_id = w.workspace_id AND b.subject_kind = 'PROJECT')
 FROM workspace_lanes w
@@ -106,6 +106,7 @@ func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
 	}
 	taken := 0
 	var got *Claimed
+	before := l.launches
 	if found {
 		var foreign bool
 		got, foreign, err = c.admit(ctx, l, run)
@@ -123,6 +124,11 @@ func (c *claimer) claimHead(ctx context.Context, l *lane) (*Claimed, error) {
 	}
 	if got != nil {
 		taken = 1
+	}
+	if l.launches != before {
+		if err := c.countLaunches(ctx, l); err != nil {
+			return nil, err
+		}
 	}
 	return got, c.moveLane(ctx, l, taken)
 }
@@ -143,7 +149,7 @@ ORDER BY r.requested_at, r.id LIMIT 1 FOR NO KEY UPDATE`
 // that run and stops nothing else (SPEC S6.2, C318). It does so once runs are no longer started with their claim, because then
 // the guards alone can be at fault. foreign: the run is not for the queue that the claim is about.
 func (c *claimer) admit(ctx context.Context, l *lane, run runRow) (got *Claimed, foreign bool, err error) {
-	before := l.status
+	before, launches := l.status, *l
 	err = c.savepoint(ctx, func() error {
 		facts, queue, err := c.admitFacts(ctx, *l, run)
 		if err != nil {
@@ -162,6 +168,10 @@ func (c *claimer) admit(ctx context.Context, l *lane, run runRow) (got *Claimed,
 		case a.Park != "":
 			return c.parkBlocked(ctx, run)
 		}
+		limit := facts.LaunchLimit.OrNone()
+		if run.unattended && l.braked(limit, c.Now) {
+			return c.parkBraked(ctx, *l, run, *limit)
+		}
 		if refused, err := c.admitBudget(ctx, l, run); err != nil || refused {
 			return err
 		}
@@ -169,13 +179,17 @@ func (c *claimer) admit(ctx context.Context, l *lane, run runRow) (got *Claimed,
 		taken, err := c.take(ctx, []runRow{run})
 		if len(taken) > 0 {
 			got = &taken[0]
+			if run.unattended {
+				l.launched(limit, c.Now)
+			}
 		}
 		return err
 	})
 	if err == nil || c.launch != nil || ctx.Err() != nil || errors.Is(err, errTaskBusy) || errors.Is(err, errProjectNew) || postgres.Away(err) || pgtx.Retryable(err) || pgtx.LockTimeout(err) {
 		return got, foreign, err
 	}
-	l.status = before // that the agent is held is undone, too
+	l.status = before // that the agent is held is undone, too, and so is what it launched
+	l.launchesSince, l.launches = launches.launchesSince, launches.launches
 	return nil, false, c.parkGuardError(ctx, run, err)
 }
 

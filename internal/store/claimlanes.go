@@ -47,7 +47,7 @@ func (t *tx) findDueLanes(ctx context.Context, o *claimOrder, found *claimResult
 		var cooldown int64
 		var l lane
 		err := rows.Scan(&agentID, &locked, &l.workspaceID, &l.status, &l.maxSessions, &l.running, &cooldown, &l.eligibleAt, &l.headAt, &l.headID,
-			&found.parkedOver, &t.Now)
+			&l.launchesSince, &l.launches, &found.parkedOver, &t.Now)
 		if err != nil || agentID == nil {
 			return struct{}{}, err
 		}
@@ -81,7 +81,7 @@ locked AS MATERIALIZED (
 still AS (SELECT * FROM locked WHERE ` + guard.LaneDue + ` AND eligible_at <= clock_timestamp())
 SELECT d.agent_id, l.agent_id IS NOT NULL, coalesce(l.workspace_id, ''), coalesce(l.status::text, ''),
   coalesce(l.max_sessions, 0), coalesce(l.running, 0), coalesce(l.cooldown_ms, 0), coalesce(l.eligible_at, 'epoch'),
-  l.head_at, l.head_id, p.over, clock_timestamp()
+  l.head_at, l.head_id, l.launches_since, coalesce(l.launches, 0), p.over, clock_timestamp()
 FROM (SELECT EXISTS (
     SELECT 1 FROM runs WHERE status = 'QUEUED' AND parked_until <= statement_timestamp()) AS over) p
 LEFT JOIN due d ON true

@@ -12,6 +12,7 @@ import (
 
 	"rouse.dev/rouse/internal/cron"
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/store/guard"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -129,7 +130,8 @@ func (b *fireBatch) lockLanesOf(ctx context.Context, triggers []xid.ID) ([]lane,
 	query := `
 SELECT ` + laneColumns + ` FROM agent_lanes WHERE agent_id = ANY (ARRAY(
   SELECT r.assignee_id FROM routine_triggers t JOIN routines r ON r.id = t.routine_id
-  WHERE t.id = ANY($1) AND t.enabled AND t.next_run_at <= clock_timestamp() AND r.deleted_at IS NULL))
+  WHERE t.id = ANY($1) AND t.enabled AND t.next_run_at <= clock_timestamp() AND r.deleted_at IS NULL
+    AND NOT ` + guard.HoldsFires("r.workspace_id") + `))
 ORDER BY agent_id FOR NO KEY UPDATE`
 	if !b.wait {
 		query += ` SKIP LOCKED`
@@ -141,11 +143,12 @@ ORDER BY agent_id FOR NO KEY UPDATE`
 // readDue locks the routines that are due, in the order of their ids, and reads their triggers, in the order in which they
 // fire. A trigger that was edited since its row was read has another cursor, and is not taken.
 func (b *fireBatch) readDue(ctx context.Context, triggers []xid.ID, lanes []lane) ([]*dueTrigger, error) {
-	const query = `
+	query := `
 SELECT ` + routineColumns + `, t.id, t.cron, t.time_zone, t.next_run_at,
   coalesce(t.last_fired_at, '0001-01-01Z')
 FROM routine_triggers t JOIN routines r ON r.id = t.routine_id JOIN agents a ON a.id = r.assignee_id
 WHERE t.id = ANY($1) AND t.enabled AND t.next_run_at <= $2 AND r.assignee_id = ANY($3) AND r.deleted_at IS NULL
+  AND NOT ` + guard.HoldsFires("r.workspace_id") + `
 ORDER BY r.id FOR NO KEY UPDATE OF r`
 	agents := make([]xid.ID, len(lanes))
 	for i, l := range lanes {

@@ -33,7 +33,7 @@ type markedRoutine struct {
 
 // facts are those of a routine's next fire.
 func (q *fireQueue) facts(r *routineRow, f domain.FireFacts) domain.FireFacts {
-	f.RoutineID, f.RoutineStatus, f.AgentGone = string(r.id), r.status, r.agentGone
+	f.RoutineID, f.RoutineStatus, f.AgentGone, f.SkipsSlots = string(r.id), r.status, r.agentGone, r.skipsSlots
 	f.Heavy, f.Policy = r.template != nil, r.policy
 	f.RoutineRunID = string(xid.New("rrn"))
 	mark := fireMark{r.id, f.Fingerprint}

@@ -19,7 +19,7 @@ func TestAChainThatMergesIntoAnotherRunCountsOn(t *testing.T) {
 	if got := one[int](w, `SELECT hops FROM runs WHERE id = $1`, run); got != 7 {
 		t.Errorf("the run counts %d hops, want the 7 of its longest chain", got)
 	}
-	w.request(agent, after(domain.MaxHops))
+	w.request(agent, after(domain.DefaultMaxHops))
 	c := w.claimOne()
 	w.start(c)
 	w.ok(w.Finish(t.Context(), c.Attempt, Success{Result: map[string]any{"actions": []any{map[string]any{"type": "self_wake", "reason": "again"}}}}))

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -24,6 +25,7 @@ type item struct {
 	dedupe, title, body  string
 	subject, causationID xid.ID
 	about, taskID        xid.ID
+	id                   xid.ID // made of what it tells, so that it is told once, also after it was handled; "": a new one
 }
 
 // aboutItem is what the feed says of an inbox item, as the columns agent and task have it, for programs.
@@ -46,11 +48,11 @@ WITH made AS (
   VALUES ($1, $2, $3,
     left(replace($4, '{agent}', coalesce((SELECT name FROM agents WHERE id = $5), 'an agent')), $6::int),
     NULLIF($5, ''), $7, $8, $9, $10)
-  ON CONFLICT (workspace_id, dedupe_key) WHERE dedupe_key IS NOT NULL AND resolved_at IS NULL DO NOTHING
+  ON CONFLICT DO NOTHING -- the inbox has it
   RETURNING id, workspace_id, kind, title, subject_id, causation_id, $11::text AS activity,
     $5::text AS agent, $12::text AS task)` +
 		itemTold + `coalesce($13::timestamptz, clock_timestamp()) FROM made`
-	n, err := pgtx.Exec(ctx, t, query, xid.New("inb"), i.workspaceID, i.kind, i.title, i.about, maxItemTitle, i.body, i.subject, i.dedupe, i.causationID,
+	n, err := pgtx.Exec(ctx, t, query, cmp.Or(i.id, xid.New("inb")), i.workspaceID, i.kind, i.title, i.about, maxItemTitle, i.body, i.subject, i.dedupe, i.causationID,
 		xid.New("act"), i.taskID, pgtx.NullableTime(t.Now))
 	if n > 0 {
 		t.fed(i.workspaceID)

@@ -13,7 +13,7 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-const laneColumns = `agent_id, workspace_id, status, max_sessions, running, cooldown_ms, eligible_at, head_at, head_id`
+const laneColumns = `agent_id, workspace_id, status, max_sessions, running, cooldown_ms, eligible_at, head_at, head_id, launches_since, launches`
 
 // lockLane takes the lock that every change of an agent's queue needs first, and reads the clock once it is held.
 // Statements after it see what the former holder committed.
@@ -34,7 +34,8 @@ func (t *tx) lockLanes(ctx context.Context, locking string, args ...any) ([]lane
 	query := `WITH locked AS MATERIALIZED (` + locking + `) SELECT ` + laneColumns + `, clock_timestamp() FROM locked`
 	return pgtx.Collect(ctx, t, func(rows *sql.Rows) (l lane, err error) {
 		var cooldown int64
-		err = rows.Scan(&l.agentID, &l.workspaceID, &l.status, &l.maxSessions, &l.running, &cooldown, &l.eligibleAt, &l.headAt, &l.headID, &t.Now)
+		err = rows.Scan(&l.agentID, &l.workspaceID, &l.status, &l.maxSessions, &l.running, &cooldown, &l.eligibleAt, &l.headAt, &l.headID, &l.launchesSince,
+			&l.launches, &t.Now)
 		l.cooldown = time.Duration(cooldown) * time.Millisecond
 		t.Now, t.locked[l.agentID] = t.Now.UTC(), l
 		return l, err

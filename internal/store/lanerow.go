@@ -18,6 +18,29 @@ type lane struct {
 	eligibleAt           time.Time
 	headAt               *time.Time
 	headID               *string
+	launchesSince        *time.Time // when the window of unattended launches began
+	launches             int        // unattended ones since
+}
+
+// window is what a limit leaves of the lane's unattended launches at an instant.
+func (l *lane) window(limit *domain.LaunchLimit, now time.Time) domain.LaunchWindow {
+	w := domain.LaunchWindow{Limit: limit, Launches: l.launches}
+	if l.launchesSince != nil {
+		w.Since = *l.launchesSince
+	}
+	return w.At(now)
+}
+
+// braked says whether one more unattended launch is one too many.
+func (l *lane) braked(limit *domain.LaunchLimit, now time.Time) bool {
+	_, full := l.window(limit, now).Full()
+	return full
+}
+
+// launched notes an unattended launch.
+func (l *lane) launched(limit *domain.LaunchLimit, now time.Time) {
+	w := l.window(limit, now).Launch(now)
+	l.launchesSince, l.launches = &w.Since, w.Launches
 }
 
 // laneSet is lanes by their agents.

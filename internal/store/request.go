@@ -31,6 +31,7 @@ type newRequest struct {
 	payload                                               domain.Payload
 	key                                                   string
 	hops                                                  int
+	webhook                                               bool // a delivery asked for it
 	recovered                                             bool // by the recovery sweep
 
 	// What send needs and finds.
@@ -40,6 +41,9 @@ type newRequest struct {
 	merged  bool   // into that run, which it did not make
 }
 
+// unattended says that neither a person nor a schedule asked for the request.
+func (r *newRequest) unattended() bool { return domain.Unattended(r.hops, r.webhook) }
+
 // insertRequest writes a request, or finds the one with the same key. A duplicate is not an error (SPEC S3.3).
 func (t *tx) insertRequest(ctx context.Context, r newRequest) (id xid.ID, duplicate bool, err error) {
 	payload, err := json.Marshal(r.payload)
@@ -48,13 +52,13 @@ func (t *tx) insertRequest(ctx context.Context, r newRequest) (id xid.ID, duplic
 	}
 	const query = `
 INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_id, routine_run_id, causation_id, scope, source, basis,
-  wake_class, person_waiting, fingerprint, reason, payload, status, recovered, resends, hops, retry_count, idempotency_key)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'QUEUED', $16, 0, $17, 0, NULLIF($18, ''))
+  wake_class, person_waiting, fingerprint, reason, payload, status, recovered, resends, hops, retry_count, idempotency_key, unattended)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'QUEUED', $16, 0, $17, 0, NULLIF($18, ''), $19)
 ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING id, requested_at`
 	var at time.Time
 	err = pgtx.QueryRow(ctx, t, []any{&id, &at}, query, xid.New("wkp"), r.workspaceID, r.agentID, r.taskID, r.routineID, r.routineRunID, r.causationID, r.scope, r.source,
-		r.basis, r.class, r.personWaiting, r.fingerprint, r.reason, payload, r.recovered, r.hops, r.key)
+		r.basis, r.class, r.personWaiting, r.fingerprint, r.reason, payload, r.recovered, r.hops, r.key, r.unattended())
 	if errors.Is(err, sql.ErrNoRows) {
 		id, err = pgtx.QueryOne[xid.ID](ctx, t, `
 SELECT id FROM wakeup_requests WHERE workspace_id = $1 AND idempotency_key = $2`, r.workspaceID, r.key)
@@ -96,6 +100,7 @@ type requestRow struct {
 	payload                                                       json.RawMessage
 	status                                                        domain.WakeupStatus
 	hops, resends, retryCount                                     int
+	unattended                                                    bool
 	requestedAt                                                   time.Time
 	deliveredAt                                                   *time.Time
 }
@@ -104,12 +109,12 @@ type requestRow struct {
 // reader says which payloads it needs, as an SQL expression.
 func requestColumns(payload string) string {
 	return `id, workspace_id, task_id, routine_id, routine_run_id, causation_id, scope, source, basis, wake_class,
-  person_waiting, fingerprint, reason, ` + payload + `, status, hops, resends, retry_count, requested_at, delivered_at`
+  person_waiting, fingerprint, reason, ` + payload + `, status, hops, resends, retry_count, unattended, requested_at, delivered_at`
 }
 
 // scanRequest reads the columns of a requestRow, and what the query has after them.
 func scanRequest(rows *sql.Rows, more ...any) (r requestRow, err error) {
 	err = rows.Scan(append([]any{&r.id, &r.workspaceID, &r.taskID, &r.routineID, &r.routineRunID, &r.causationID, &r.scope, &r.source, &r.basis, &r.class,
-		&r.personWaiting, &r.fingerprint, &r.reason, &r.payload, &r.status, &r.hops, &r.resends, &r.retryCount, &r.requestedAt, &r.deliveredAt}, more...)...)
+		&r.personWaiting, &r.fingerprint, &r.reason, &r.payload, &r.status, &r.hops, &r.resends, &r.retryCount, &r.unattended, &r.requestedAt, &r.deliveredAt}, more...)...)
 	return r, err
 }

@@ -125,7 +125,7 @@ func (r *router) decideFresh(ctx context.Context, fresh []*newRequest) error {
 func (r *router) decideBehind(ctx context.Context, fresh []*newRequest) error {
 	var held []xid.ID
 	for _, q := range fresh {
-		if _, ok := r.locked[q.agentID]; ok && domain.HopLimit(q.hops) == "" {
+		if _, ok := r.locked[q.agentID]; ok {
 			held = append(held, q.agentID)
 		}
 	}
@@ -145,8 +145,8 @@ func (r *router) decideBehind(ctx context.Context, fresh []*newRequest) error {
 	}
 	for _, q := range fresh {
 		_, locked := r.locked[q.agentID]
-		if to, there := r.agents[q.agentID]; locked && there && domain.HopLimit(q.hops) == "" {
-			requests = append(requests, q.unrouted(to.window, r.Now))
+		if to, there := r.agents[q.agentID]; locked && there && domain.HopLimit(q.hops, to.maxHops) == "" {
+			requests = append(requests, q.unrouted(to, r.Now))
 		}
 	}
 	return r.decide(ctx, requests)
@@ -156,6 +156,7 @@ func (r *router) decideBehind(ctx context.Context, fresh []*newRequest) error {
 type recipient struct {
 	workspaceID xid.ID
 	window      time.Duration // of its workspace, for merging
+	maxHops     int           // of its workspace, for chains
 	queued      int           // its queued runs, up to a bound
 	live        bool          // it has a claimed run
 	behind      bool          // it has unrouted requests, behind which others come
@@ -171,7 +172,7 @@ func (t *tx) readRecipients(ctx context.Context, agents []xid.ID, bound int) (ma
 		var id xid.ID
 		var ms int64
 		var p recipient
-		err = rows.Scan(&id, &p.workspaceID, &ms, &p.queued, &p.live, &p.behind)
+		err = rows.Scan(&id, &p.workspaceID, &ms, &p.maxHops, &p.queued, &p.live, &p.behind)
 		p.window = time.Duration(ms) * time.Millisecond
 		found[id] = p
 		return struct{}{}, err
@@ -182,7 +183,7 @@ func (t *tx) readRecipients(ctx context.Context, agents []xid.ID, bound int) (ma
 // recipientsQuery probes an index for each agent. EXISTS would let the planner read all live runs and all unrouted requests of
 // all agents at once, where few of them were there when the tables were analysed.
 const recipientsQuery = `
-SELECT a.id, a.workspace_id, w.coalescing_window_ms, (
+SELECT a.id, a.workspace_id, w.coalescing_window_ms, w.max_hops, (
     SELECT count(*)
     FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'QUEUED' LIMIT $2) AS queued),
   (SELECT count(*) > 0 FROM (SELECT 1 FROM runs WHERE agent_id = a.id AND status = 'CLAIMED' LIMIT 1) AS live),
@@ -192,10 +193,10 @@ JOIN workspaces w ON w.id = a.workspace_id
 WHERE a.id = ANY($1) AND a.deleted_at IS NULL`
 
 // unrouted is the request as the router sees one that is stored.
-func (q *newRequest) unrouted(window time.Duration, now time.Time) unroutedRequest {
-	return unroutedRequest{fresh: q, agentID: q.agentID, window: window, requestRow: requestRow{id: q.id, workspaceID: q.workspaceID, taskID: q.taskID,
+func (q *newRequest) unrouted(to recipient, now time.Time) unroutedRequest {
+	return unroutedRequest{fresh: q, agentID: q.agentID, window: to.window, maxHops: to.maxHops, requestRow: requestRow{id: q.id, workspaceID: q.workspaceID, taskID: q.taskID,
 		routineID: q.routineID, routineRunID: q.routineRunID, causationID: q.causationID, scope: q.scope, source: q.source, basis: q.basis, class: q.class,
-		personWaiting: q.personWaiting, fingerprint: q.fingerprint, reason: q.reason, status: domain.WakeupStatusQueued, hops: q.hops, requestedAt: now}}
+		personWaiting: q.personWaiting, fingerprint: q.fingerprint, reason: q.reason, status: domain.WakeupStatusQueued, hops: q.hops, unattended: q.unattended(), requestedAt: now}}
 }
 
 // requestRecord is a request as the statement that writes it reads it.
@@ -219,6 +220,7 @@ type requestRecord struct {
 	Run         xid.ID              `json:"run,omitempty"`
 	Recovered   bool                `json:"recovered"`
 	Hops        int                 `json:"hops"`
+	Unattended  bool                `json:"unattended"`
 	Key         string              `json:"key,omitempty"`
 }
 
@@ -228,7 +230,7 @@ func (q *newRequest) record() requestRecord {
 		status = domain.WakeupStatusCoalesced
 	}
 	return requestRecord{q.id, q.workspaceID, q.agentID, q.taskID, q.routineID, q.routineRunID, q.causationID, q.scope, q.source, q.basis, q.class, q.personWaiting,
-		q.fingerprint, q.reason, q.payload, status, q.runID, q.recovered, q.hops, q.key}
+		q.fingerprint, q.reason, q.payload, status, q.runID, q.recovered, q.hops, q.unattended(), q.key}
 }
 
 // sentUnrouted says whether requests of the agent were sent that the dispatcher has to route.

@@ -124,7 +124,7 @@ func (t *tx) lockToRoute(ctx context.Context, wait bool, agents []xid.ID) (locke
 
 // unroutedQuery reads agents' unrouted requests, oldest first, with what routing asks of the agent and its workspace.
 var unroutedQuery = `
-SELECT q.*, a.id, a.deleted_at IS NOT NULL, w.coalescing_window_ms
+SELECT q.*, a.id, a.deleted_at IS NOT NULL, w.coalescing_window_ms, w.max_hops
 FROM unnest($1::text[]) AS x (id) JOIN agents a ON a.id = x.id JOIN workspaces w ON w.id = a.workspace_id
 CROSS JOIN LATERAL (
   SELECT ` + requestColumns(`'{}'::jsonb`) + ` FROM wakeup_requests
@@ -138,6 +138,7 @@ type unroutedRequest struct {
 	agentID      xid.ID
 	agentDeleted bool
 	window       time.Duration
+	maxHops      int
 }
 
 func (r *router) unrouted(ctx context.Context, agents []xid.ID) ([]unroutedRequest, error) {
@@ -146,7 +147,7 @@ func (r *router) unrouted(ctx context.Context, agents []xid.ID) ([]unroutedReque
 	}
 	requests, err := pgtx.Collect(ctx, r, func(rows *sql.Rows) (q unroutedRequest, err error) {
 		var windowMs int64
-		q.requestRow, err = scanRequest(rows, &q.agentID, &q.agentDeleted, &windowMs)
+		q.requestRow, err = scanRequest(rows, &q.agentID, &q.agentDeleted, &windowMs, &q.maxHops)
 		q.window = time.Duration(windowMs) * time.Millisecond
 		return q, err
 	}, unroutedQuery, pgtx.IDs(agents), routeBatch)
@@ -190,7 +191,8 @@ type merge struct {
 	run, workspaceID xid.ID
 	requests         []unroutedRequest
 	promote          bool
-	hops             int // most of the requests
+	hops             int  // most of the requests
+	attended         bool // a person or a schedule asked for one of them
 }
 
 func (t *tx) router() *router {
@@ -282,7 +284,7 @@ func (r *router) route(ctx context.Context, q unroutedRequest) error {
 		r.orphans[q.workspaceID] = append(r.orphans[q.workspaceID], q.id)
 		return nil
 	}
-	if reason := domain.HopLimit(q.hops); reason != "" {
+	if reason := domain.HopLimit(q.hops, q.maxHops); reason != "" {
 		if err := r.endUnrouted(ctx, []xid.ID{q.id}, domain.WakeupStatusSkipped, reason); err != nil {
 			return err
 		}
@@ -350,6 +352,7 @@ func (r *router) join(q unroutedRequest, plan domain.CoalescePlan) {
 		q.fresh.runID, q.fresh.merged = m.run, true
 	}
 	m.promote = m.promote || plan.Promote
+	m.attended = m.attended || !q.unattended
 	m.hops = max(m.hops, q.hops) // else a chain that merges into a younger run would never be stopped (SPEC S3.10)
 	if plan.Promote {
 		r.scopeRun(q.key(), plan.RunID).WakeClass = domain.WakeClassEvent

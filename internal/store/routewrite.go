@@ -63,6 +63,7 @@ type runRecord struct {
 	Until       time.Time            `json:"until,omitzero"`
 	Retries     int                  `json:"retries"`
 	Hops        int                  `json:"hops"`
+	Unattended  bool                 `json:"unattended"`
 	At          time.Time            `json:"at"`
 	Request     xid.ID               `json:"request"`
 	Fire        xid.ID               `json:"fire,omitempty"`
@@ -76,7 +77,7 @@ func (n *newRun) record() runRecord {
 		parked = &n.run.ParkedReason
 	}
 	record := runRecord{ID: n.run.ID, Workspace: n.workspaceID, Agent: n.agentID, Task: n.taskID, Routine: n.routineID, Causation: n.causationID, Scope: n.scope,
-		Source: n.source, Class: n.class, Fingerprint: n.fingerprint, Parked: parked, Until: n.run.ParkedUntil, Retries: n.retryCount, Hops: n.hops,
+		Source: n.source, Class: n.class, Fingerprint: n.fingerprint, Parked: parked, Until: n.run.ParkedUntil, Retries: n.retryCount, Hops: n.hops, Unattended: n.unattended,
 		At: n.run.RequestedAt, Request: n.id, Fire: n.routineRunID, Data: map[string]any{"wakeupRequestId": n.id, "source": n.source, "parked": parked}}
 	if n.resends == 0 {
 		record.Activity = xid.New("act")
@@ -156,12 +157,13 @@ var writeNewQuery = `
 WITH made AS (
   INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_id, routine_run_id, causation_id, scope,
     source, basis, wake_class, person_waiting, fingerprint, reason, payload, status, run_id, recovered, resends,
-    hops, retry_count, idempotency_key, requested_at)
+    hops, unattended, retry_count, idempotency_key, requested_at)
   SELECT id, workspace, agent, task, routine, fire, causation, scope, source, basis, class, person, fingerprint,
-    reason, payload, status, run, recovered, 0, hops, 0, key, $4
+    reason, payload, status, run, recovered, 0, hops, unattended, 0, key, $4
   FROM json_to_recordset($1) AS n (id text, workspace text, agent text, task text, routine text, fire text,
       causation text, scope text, source text, basis text, class text, person boolean, fingerprint text,
-      reason text, payload jsonb, status text, run text, recovered boolean, hops int, key text)
+      reason text, payload jsonb, status text, run text, recovered boolean, hops int, unattended boolean,
+      key text)
   ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
   RETURNING id),
 asked AS (` + entriesInto("$2", "$4") + `),
@@ -169,12 +171,13 @@ n AS MATERIALIZED (
   SELECT *
   FROM json_to_recordset($3) AS n (id text, workspace text, agent text, task text, routine text, causation text,
       scope text, source text, class text, fingerprint text, parked text, until timestamptz, retries int,
-      hops int, at timestamptz, request text, fire text, activity text, data jsonb)),
+      hops int, unattended boolean, at timestamptz, request text, fire text, activity text, data jsonb)),
 run AS (
   INSERT INTO runs (id, workspace_id, agent_id, task_id, routine_id, causation_id, scope, source, wake_class,
-    fingerprint, status, parked_reason, parked_until, due_at, retry_count, hops, requested_at, event_seq)
+    fingerprint, status, parked_reason, parked_until, due_at, retry_count, hops, unattended, requested_at,
+    event_seq)
   SELECT id, workspace, agent, task, routine, causation, scope, source, class, fingerprint, 'QUEUED', parked, until,
-    CASE WHEN parked IS NULL THEN $4::timestamptz END, retries, hops, at, 1
+    CASE WHEN parked IS NULL THEN $4::timestamptz END, retries, hops, unattended, at, 1
   FROM n),
 told AS (` + activityInto + `
   SELECT activity, workspace, '` + string(domain.ActivityCodeWakeupQueued) + `', 'The wakeup was queued.',
@@ -224,6 +227,7 @@ type mergeRecord struct {
 	Requests int    `json:"requests"`
 	Promote  bool   `json:"promote"`
 	Hops     int    `json:"hops"`
+	Attended bool   `json:"attended"`
 }
 
 // mergedRecord is a request that is merged, as the statement that writes it reads it.
@@ -248,7 +252,7 @@ func (r *router) writeMerges(ctx context.Context) error {
 	var merged []mergedRecord
 	var runs, stored []xid.ID
 	for _, m := range r.merges {
-		records, runs = append(records, mergeRecord{m.run, len(m.requests), m.promote, m.hops}), append(runs, m.run)
+		records, runs = append(records, mergeRecord{m.run, len(m.requests), m.promote, m.hops, m.attended}), append(runs, m.run)
 		for _, q := range m.requests {
 			merged = append(merged, mergedRecord{q.id, m.run, q.workspaceID, q.agentID, q.taskID, q.causationID, q.source, xid.New("act")})
 			if q.fresh == nil {
@@ -281,10 +285,11 @@ told AS (` + activityInto + `
   FROM n),
 raised AS (
   UPDATE runs r
-  SET coalesced_count = coalesced_count + m.requests, hops = greatest(r.hops, m.hops), revision = revision + 1,
+  SET coalesced_count = coalesced_count + m.requests, hops = greatest(r.hops, m.hops),
+    unattended = r.unattended AND NOT m.attended, revision = revision + 1,
     event_seq = event_seq + CASE WHEN m.promote THEN 2 ELSE 1 END,
     wake_class = CASE WHEN m.promote THEN 'EVENT' ELSE wake_class END
-  FROM json_to_recordset($1) AS m (run text, requests int, promote boolean, hops int)
+  FROM json_to_recordset($1) AS m (run text, requests int, promote boolean, hops int, attended boolean)
   WHERE r.id = m.run AND r.id = ANY($4)
   RETURNING r.id, r.workspace_id, r.event_seq, m.requests, m.promote),
 event AS (

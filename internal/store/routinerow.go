@@ -22,16 +22,18 @@ type routineRow struct {
 	template                    *domain.TaskTemplate
 	variables                   []domain.RoutineVariable
 	agentGone                   bool
+	skipsSlots                  bool // a person holds the workspace, and slots are skipped meanwhile
 }
 
 // routineColumns are the columns of a routineRow, of routines r and its agent a.
 const routineColumns = `r.id, r.workspace_id, r.assignee_id, r.name, r.description, r.status, r.concurrency_policy, r.catch_up_policy, r.catch_up_max,
-  r.task_template, r.variables, a.deleted_at IS NOT NULL`
+  r.task_template, r.variables, a.deleted_at IS NOT NULL,
+  EXISTS (SELECT 1 FROM workspaces w WHERE w.id = r.workspace_id AND w.hold ->> 'fires' = '` + string(domain.HoldFiresSkip) + `')`
 
 // scanRoutine reads a routine's columns, and what the query has after them.
 func scanRoutine(rows *sql.Rows, more ...any) (r routineRow, err error) {
 	var template, variables []byte
-	columns := []any{&r.id, &r.workspaceID, &r.assigneeID, &r.name, &r.description, &r.status, &r.policy, &r.catchUp, &r.catchUpMax, &template, &variables, &r.agentGone}
+	columns := []any{&r.id, &r.workspaceID, &r.assigneeID, &r.name, &r.description, &r.status, &r.policy, &r.catchUp, &r.catchUpMax, &template, &variables, &r.agentGone, &r.skipsSlots}
 	if err := rows.Scan(append(columns, more...)...); err != nil {
 		return r, err
 	}

@@ -17,6 +17,7 @@ type routineTask struct {
 	title, description                                                string
 	requiresApproval                                                  bool
 	personWaiting                                                     bool // fired by hand: no window (SPEC S3.7)
+	webhook                                                           bool // fired by a delivery
 }
 
 // createRoutineTasks makes the tasks of heavy fires in the hidden ROUTINE workflow, links each to its fire, whose row is there
@@ -161,7 +162,7 @@ SELECT count(*) FROM linked`
 func (m madeRoutineTask) request() *newRequest {
 	return &newRequest{id: xid.New("wkp"), workspaceID: m.workspaceID, agentID: m.assigneeID, taskID: m.id, routineRunID: m.routineRunID, causationID: m.causationID,
 		scope: domain.WakeScope(m.wake.Source, string(m.id)), source: m.wake.Source, basis: &m.wake.Basis, class: domain.WakeClassEvent,
-		personWaiting: m.personWaiting, reason: m.wake.Reason, payload: m.wake.Payload, key: m.wake.Key}
+		personWaiting: m.personWaiting, webhook: m.webhook, reason: m.wake.Reason, payload: m.wake.Payload, key: m.wake.Key}
 }
 
 func encodeRoutineTasks(list []madeRoutineTask) ([]byte, error) {

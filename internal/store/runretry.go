@@ -38,7 +38,7 @@ func (r Retried) result() xid.ID {
 
 // RetryRun makes a parked run due, whatever it waits for but open blockers (SPEC S8.7). It sends the requests of a run
 // again that FAILED or was CANCELLED: the same rows, with the same causation. Counts of failures and losses begin again
-// at 0.
+// at 0, and the limit of unattended launches does not hold the run, because a person asked for it.
 func (s *Queue) RetryRun(ctx context.Context, in RetryRun) (done Retried, err error) {
 	if err := checkNote(in.Note); err != nil {
 		return Retried{}, err
@@ -148,7 +148,7 @@ func (t *tx) makeDue(ctx context.Context, l lane, run runRow, note string) error
 	}
 	const anew = `
 UPDATE runs
-SET retry_count = 0, abandonments = 0, guard_errors = 0, limits = 0, limited_since = NULL,
+SET unattended = false, retry_count = 0, abandonments = 0, guard_errors = 0, limits = 0, limited_since = NULL,
   retry_source = NULL, rate_limit_reset_at = NULL, due_at = $2, revision = revision + 1
 WHERE id = $1`
 	if err := pgtx.ExecOne(ctx, t, anew, run.id, t.Now); err != nil {
@@ -184,7 +184,7 @@ func (t *tx) retryEnded(ctx context.Context, l lane, run runRow, ended int, hold
 	if err := t.resend(ctx, l, holding); err != nil {
 		return err
 	}
-	if _, err := pgtx.Exec(ctx, t, `UPDATE wakeup_requests SET retry_count = 0 WHERE id = ANY($1)`, pgtx.IDs(holding)); err != nil {
+	if _, err := pgtx.Exec(ctx, t, `UPDATE wakeup_requests SET retry_count = 0, unattended = false WHERE id = ANY($1)`, pgtx.IDs(holding)); err != nil {
 		return fmt.Errorf("begin the requests' counts anew: %w", err)
 	}
 	t.Publish(event.Event{Kind: event.Run, WorkspaceID: run.workspaceID, ID: run.id})

@@ -18,9 +18,12 @@ type runRow struct {
 	parkedReason                                             *domain.ParkedReason
 	parkedUntil                                              *time.Time
 	attempt, abandonments, retryCount, guardErrors, hops     int
+	unattended                                               bool
 	sessionID                                                *string
 	requestedAt                                              time.Time
 	startedAt, cancelRequestedAt                             *time.Time
+
+	launchLimit *domain.LaunchLimit // of its agent; the claim alone fills it in
 
 	queue   string    // whose workers are to execute it; the claim alone fills it in
 	refused []outcome // what its attempt's result asked for in vain; takeIn alone fills it in
@@ -29,7 +32,7 @@ type runRow struct {
 }
 
 const runColumns = `r.id, r.workspace_id, r.agent_id, r.task_id, r.routine_id, r.causation_id, r.scope, r.source, r.wake_class, r.status,
-  r.parked_reason, r.parked_until, r.attempt, r.abandonments, r.retry_count, r.guard_errors, r.hops, r.session_id, r.requested_at,
+  r.parked_reason, r.parked_until, r.attempt, r.abandonments, r.retry_count, r.guard_errors, r.hops, r.unattended, r.session_id, r.requested_at,
   r.started_at, r.cancel_requested_at`
 
 func scanRun(rows *sql.Rows) (runRow, error) { return scanRunAnd(rows) }
@@ -37,7 +40,7 @@ func scanRun(rows *sql.Rows) (runRow, error) { return scanRunAnd(rows) }
 // scanRunAnd reads a run and the columns that follow it.
 func scanRunAnd(rows *sql.Rows, more ...any) (r runRow, err error) {
 	err = rows.Scan(append([]any{&r.id, &r.workspaceID, &r.agentID, &r.taskID, &r.routineID, &r.causationID, &r.scope, &r.source, &r.class, &r.status,
-		&r.parkedReason, &r.parkedUntil, &r.attempt, &r.abandonments, &r.retryCount, &r.guardErrors, &r.hops, &r.sessionID, &r.requestedAt,
+		&r.parkedReason, &r.parkedUntil, &r.attempt, &r.abandonments, &r.retryCount, &r.guardErrors, &r.hops, &r.unattended, &r.sessionID, &r.requestedAt,
 		&r.startedAt, &r.cancelRequestedAt}, more...)...)
 	return r, err
 }

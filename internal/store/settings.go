@@ -96,7 +96,7 @@ WHERE workspace_id = $1`
 func (t *tx) updateSettings(ctx context.Context, in UpdateSettings, change domain.SettingsChange) error {
 	s := change.Next
 	u := t.Workspace.UpdateOneID(in.WorkspaceID).AddRevision(1).SetUpdatedAt(t.Now).ClearMaxConcurrentRuns().SetNillableMaxConcurrentRuns(s.MaxRuns).
-		SetRecoveryLookbackHours(s.LookbackHours).SetCoalescingWindowMs(s.Window.Milliseconds()).SetDefaultTimeZone(s.TimeZone)
+		SetRecoveryLookbackHours(s.LookbackHours).SetCoalescingWindowMs(s.Window.Milliseconds()).SetDefaultTimeZone(s.TimeZone).SetMaxHops(s.MaxHops)
 	switch {
 	case in.DefaultExecutor.Set && in.DefaultExecutor.Value == nil:
 		u.ClearDefaultExecutor()
@@ -130,7 +130,7 @@ func (t *tx) setOfficeWorkflow(ctx context.Context, workspaceID, workflowID xid.
 
 func settingsOfWorkspace(w *ent.Workspace) domain.Settings {
 	return domain.Settings{MaxRuns: w.MaxConcurrentRuns, LookbackHours: w.RecoveryLookbackHours,
-		Window: time.Duration(w.CoalescingWindowMs) * time.Millisecond, TimeZone: w.DefaultTimeZone}
+		Window: time.Duration(w.CoalescingWindowMs) * time.Millisecond, TimeZone: w.DefaultTimeZone, MaxHops: w.MaxHops}
 }
 
 // knownZone says whether schedules can use a zone: the same answer as when one is saved.

@@ -10,6 +10,7 @@ import (
 	"rouse.dev/rouse/internal/cron"
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/event"
+	"rouse.dev/rouse/internal/store/guard"
 	"rouse.dev/rouse/internal/store/pgtx"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -21,15 +22,17 @@ type DueTrigger struct {
 	NextRunAt   time.Time
 }
 
-// DueTriggers lists enabled schedules whose slot has come, after the given position, in the order (next_run_at, id).
+// DueTriggers lists enabled schedules whose slot has come, after the given position, in the order (next_run_at, id). Slots that wait
+// because a person holds their workspace have not come.
 func (s *Routines) DueTriggers(ctx context.Context, after DueTrigger, limit int) ([]DueTrigger, error) {
-	const query = `
+	query := `
 SELECT t.id, r.assignee_id, t.next_run_at FROM routine_triggers t JOIN routines r ON r.id = t.routine_id
 WHERE t.kind = 'SCHEDULE'
   AND t.enabled
   AND t.next_run_at IS NOT NULL
   AND t.next_run_at <= clock_timestamp()
   AND (t.next_run_at, t.id) > ($1, $2)
+  AND NOT ` + guard.HoldsFires("t.workspace_id") + `
 ORDER BY t.next_run_at, t.id LIMIT $3`
 	due, err := pgtx.Collect(ctx, s.db, func(rows *sql.Rows) (d DueTrigger, err error) { return d, rows.Scan(&d.ID, &d.AgentID, &d.NextRunAt) }, query, after.NextRunAt, string(after.ID), limit)
 	if err != nil {

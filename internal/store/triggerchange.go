@@ -296,8 +296,11 @@ func (t *tx) lockTrigger(ctx context.Context, triggerID xid.ID) (*ent.RoutineTri
 }
 
 // rearm plans the enabled schedules of a routine from now; one that cannot be read is switched off, with the reason.
-func (t *tx) rearm(ctx context.Context, r routineRow) error {
-	rows, err := t.RoutineTrigger.Query().Where(routinetrigger.RoutineID(r.id), routinetrigger.KindEQ(domain.TriggerKindSchedule),
+func (t *tx) rearm(ctx context.Context, r routineRow) error { return t.rearmAll(ctx, []xid.ID{r.id}) }
+
+// rearmAll is rearm for several routines.
+func (t *tx) rearmAll(ctx context.Context, routines []xid.ID) error {
+	rows, err := t.RoutineTrigger.Query().Where(routinetrigger.RoutineIDIn(routines...), routinetrigger.KindEQ(domain.TriggerKindSchedule),
 		routinetrigger.Enabled(true), routinetrigger.DeletedAtIsNil()).Order(ent.Asc(routinetrigger.FieldID)).ForUpdate().All(ctx)
 	if err != nil {
 		return fmt.Errorf("lock the routine's schedules: %w", err)

@@ -56,7 +56,7 @@ func (s *truth) enough() bool {
 	}
 	for _, hold := range []domain.QueueHold{domain.QueueHoldNone, domain.QueueHoldRouting, domain.QueueHoldAgentAtCapacity, domain.QueueHoldAgentCooldown,
 		domain.QueueHoldWindow, domain.QueueHoldBackoff, domain.QueueHoldRateLimit, domain.QueueHoldScopeBusy, domain.QueueHoldWorkspaceCeiling,
-		domain.QueueHoldGuardError} {
+		domain.QueueHoldGuardError, domain.QueueHoldWorkspaceHeld, domain.QueueHoldLoopBreaker} {
 		if s.said[hold] < times {
 			return false
 		}
@@ -76,6 +76,9 @@ func (s *truth) play(seed uint64) {
 	for _, id := range s.workspaces {
 		if s.chance(60) {
 			s.sql(`UPDATE workspace_lanes SET max_running = greatest(running + $2, 0) WHERE workspace_id = $1`, id, s.rand.IntN(6)-1)
+		}
+		if s.chance(10) {
+			s.sql(`UPDATE workspace_lanes SET held_at = clock_timestamp() WHERE workspace_id = $1`, id)
 		}
 	}
 	queued := must(s.world, first(pgtx.Collect(s.Context(), s.db, pgtx.ScanOne[xid.ID], `SELECT id FROM runs WHERE status = 'QUEUED'`)), nil)
@@ -108,7 +111,7 @@ func (s *truth) reset() {
 	for _, table := range []string{"wakeup_requests", "run_attempts", "attempt_leases", "run_events", "activities", "runs"} {
 		s.sql(`DELETE FROM ` + table)
 	}
-	s.sql(`UPDATE workspace_lanes SET running = 0, max_running = NULL`)
+	s.sql(`UPDATE workspace_lanes SET running = 0, max_running = NULL, held_at = NULL`)
 }
 
 func (s *truth) chance(percent int) bool { return s.rand.IntN(100) < percent }
@@ -145,7 +148,10 @@ func (s *truth) fill(agent, workspace xid.ID) {
 	if s.chance(15) || deleted {
 		status = []string{"PAUSED", "STOPPED"}[s.rand.IntN(2)]
 	}
-	s.sql(`UPDATE agents SET skip_idle_wakeups = $2, deleted_at = CASE WHEN $3 THEN clock_timestamp() END WHERE id = $1`, agent, s.chance(50), deleted)
+	s.sql(`UPDATE agents SET skip_idle_wakeups = $2, deleted_at = CASE WHEN $3 THEN clock_timestamp() END, launch_limit = NULLIF($4, 0) WHERE id = $1`,
+		agent, s.chance(50), deleted, max(s.rand.IntN(8)-3, 0))
+	s.sql(`UPDATE agent_lanes SET launches = $2, launches_since = CASE WHEN $2::int > 0 THEN clock_timestamp() - $3 * interval '1 minute' END WHERE agent_id = $1`,
+		agent, s.rand.IntN(4), []int{1, 59, 61, 600}[s.rand.IntN(4)])
 	rest := -1
 	if s.chance(15) {
 		rest = 60
@@ -164,9 +170,9 @@ func (s *truth) scope() string { return fmt.Sprint("task:", s.rand.IntN(5)) }
 
 // insert makes a run; state is its status, parking and claimed_at. Few instants, so that some runs have the same.
 func (s *truth) insert(agent, workspace xid.ID, scope, state string) {
-	s.sql(`INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class, requested_at, cancel_requested_at, status, parked_reason, parked_until, claimed_at)
-VALUES ($1, $2, $3, $4, $5, 'SELF', $6, '2026-01-01Z'::timestamptz + $7 * interval '1 second', CASE WHEN $8 THEN clock_timestamp() END, `+state+`)`,
-		xid.New("run"), workspace, agent, xid.New("cau"), scope, []string{"EVENT", "EVENT", "PERIODIC"}[s.rand.IntN(3)], s.rand.IntN(30), s.chance(4))
+	s.sql(`INSERT INTO runs (id, workspace_id, agent_id, causation_id, scope, source, wake_class, requested_at, cancel_requested_at, unattended, status, parked_reason, parked_until, claimed_at)
+VALUES ($1, $2, $3, $4, $5, 'SELF', $6, '2026-01-01Z'::timestamptz + $7 * interval '1 second', CASE WHEN $8 THEN clock_timestamp() END, $9, `+state+`)`,
+		xid.New("run"), workspace, agent, xid.New("cau"), scope, []string{"EVENT", "EVENT", "PERIODIC"}[s.rand.IntN(3)], s.rand.IntN(30), s.chance(4), s.chance(60))
 }
 
 func (s *truth) claimAll() {
@@ -200,6 +206,12 @@ func (s *truth) compare(id xid.ID, waiting map[xid.ID]domain.Waiting) {
 	case domain.QueueHoldScopeBusy:
 		holds = len(w.BlockedBy) == 1 && one[bool](s.world, `SELECT scope = $2 AND agent_id = $3 AND (status = 'CLAIMED' OR status = 'QUEUED' AND parked_reason IS NULL) FROM runs WHERE id = $1`,
 			w.BlockedBy[0], run.scope, run.agentID)
+	case domain.QueueHoldWorkspaceHeld:
+		holds = one[bool](s.world, `SELECT held_at = $2 FROM workspace_lanes WHERE workspace_id = $1`, run.workspaceID, w.Since)
+	case domain.QueueHoldLoopBreaker:
+		holds = run.parkedReason != nil && *run.parkedReason == domain.ParkedReasonLoopBreaker && run.parkedUntil.Equal(w.Until) &&
+			one[bool](s.world, `SELECT l.launches = a.launch_limit AND l.launches_since + a.launch_limit_ms * interval '1 millisecond' = $2
+			  FROM agent_lanes l JOIN agents a ON a.id = l.agent_id WHERE a.id = $1`, run.agentID, w.Until)
 	case domain.QueueHoldWindow, domain.QueueHoldBackoff, domain.QueueHoldRateLimit, domain.QueueHoldGuardError:
 		holds = run.parkedReason != nil && string(*run.parkedReason) == string(w.Hold) && run.parkedUntil.Equal(w.Until)
 	default:

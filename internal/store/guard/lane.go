@@ -25,4 +25,12 @@ due_workspaces AS (
   FROM due_workspaces d WHERE d.workspace_id IS NOT NULL),
 open_workspaces AS (
   SELECT w.workspace_id FROM due_workspaces d JOIN workspace_lanes w ON w.workspace_id = d.workspace_id
-  WHERE w.max_running IS NULL OR w.running < w.max_running)`
+  WHERE w.held_at IS NULL AND (w.max_running IS NULL OR w.running < w.max_running))`
+
+// Places is how many more runs of the workspace lane w may be live, NULL without a ceiling. A workspace that a person holds has none.
+const Places = `CASE WHEN w.held_at IS NULL THEN w.max_running - w.running ELSE 0 END`
+
+// HoldsFires says in SQL of a workspace, whose id is an expression, that it is held and its schedules' slots wait meanwhile.
+func HoldsFires(workspaceID string) string {
+	return `EXISTS (SELECT 1 FROM workspaces hw WHERE hw.id = ` + workspaceID + ` AND hw.hold ->> 'fires' = '` + string(domain.HoldFiresHold) + `')`
+}

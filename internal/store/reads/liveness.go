@@ -25,6 +25,7 @@ type Liveness struct {
 	Gates            GateEvidence
 	Shapes           map[domain.TerminalShape]int // every shape, at 0 too
 	EligibleTriggers int
+	Hold             *domain.WorkspaceHold // nil: nobody holds the workspace
 }
 
 // TriggerEvidence is overdue and stranded triggers, the longest dead first, then by id.
@@ -95,7 +96,7 @@ func (s *Reads) Liveness(ctx context.Context, workspaceID xid.ID) (*Liveness, er
 			return nil, &UnreadableError{Input: input.name, cause: err}
 		}
 	}
-	r.out.Verdict = liveness.Judge(liveness.Facts{ActivatedAt: r.out.ActivatedAt, DeadTriggers: r.out.Triggers.Total, StuckRuns: r.out.StuckRuns.Total,
+	r.out.Verdict = liveness.Judge(liveness.Facts{ActivatedAt: r.out.ActivatedAt, Held: r.out.Hold != nil, DeadTriggers: r.out.Triggers.Total, StuckRuns: r.out.StuckRuns.Total,
 		SilentSuccesses: r.out.SilentSuccesses.Total, Gates: r.out.Gates.Total, EligibleTriggers: r.out.EligibleTriggers})
 	return &r.out, nil
 }

@@ -3,6 +3,7 @@ package reads
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
@@ -20,12 +21,20 @@ type livenessRead struct {
 	out         Liveness
 }
 
-// activation captures the one instant and reads the activation's.
+// activation captures the one instant and reads the activation's, and who holds the workspace.
 func (r *livenessRead) activation(ctx context.Context) error {
-	const query = `SELECT clock_timestamp(), (SELECT value::timestamptz FROM instance_facts WHERE name = $1)`
+	const query = `
+SELECT clock_timestamp(), (SELECT value::timestamptz FROM instance_facts WHERE name = $1),
+  (SELECT hold FROM workspaces WHERE id = $2)`
 	var now time.Time
-	if err := pgtx.QueryRow(ctx, r.q, []any{&now, &r.out.ActivatedAt}, query, guard.FactActivation); err != nil {
+	var hold []byte
+	if err := pgtx.QueryRow(ctx, r.q, []any{&now, &r.out.ActivatedAt, &hold}, query, guard.FactActivation, r.workspaceID); err != nil {
 		return err
+	}
+	if hold != nil {
+		if err := json.Unmarshal(hold, &r.out.Hold); err != nil {
+			return err
+		}
 	}
 	r.cut = liveness.CutoffsAt(now.UTC())
 	r.out.EvaluatedAt = r.cut.Now
@@ -35,11 +44,15 @@ func (r *livenessRead) activation(ctx context.Context) error {
 // eligibleTrigger is an armed-ness test, not a due test.
 const eligibleTrigger = `workspace_id = $1 AND kind = 'SCHEDULE' AND enabled AND deleted_at IS NULL`
 
-// DeadTriggersQuery finds the schedules that are overdue or stranded, the one that was to fire first first.
+// DeadTriggersQuery finds the schedules that are overdue or stranded, the one that was to fire first first. Slots that wait because
+// a person holds the workspace, or held it until then, are not late.
 const DeadTriggersQuery = `
 SELECT id, next_run_at, last_fired_at, created_at, count(*) OVER () FROM routine_triggers
 WHERE ` + eligibleTrigger + `
-  AND (next_run_at < $2 OR next_run_at IS NULL AND coalesce(last_fired_at, created_at) < $3)
+  AND (next_run_at < $2 AND NOT (
+      SELECT hold ->> 'fires' IS NOT DISTINCT FROM 'HOLD' OR hold_ended_at IS NOT NULL AND hold_ended_at >= $2
+      FROM workspaces
+      WHERE id = $1) OR next_run_at IS NULL AND coalesce(last_fired_at, created_at) < $3)
 ORDER BY coalesce(next_run_at, last_fired_at, created_at), id LIMIT $4`
 
 func (r *livenessRead) triggers(ctx context.Context) error {
@@ -68,7 +81,10 @@ const StuckRunsQuery = `
 -- $1 workspace, $2 now, $3 before when what waits is stuck, $4 before when what was claimed is stuck, $5 most
 -- rows
 WITH workspace AS (
-  SELECT CASE WHEN max_running IS NULL THEN NULL ELSE greatest(max_running - running, 0) END AS places,
+  SELECT CASE
+      WHEN held_at IS NOT NULL THEN 0
+      WHEN max_running IS NULL THEN NULL
+      ELSE greatest(max_running - running, 0) END AS places,
     released_at
   FROM workspace_lanes
   WHERE workspace_id = $1),

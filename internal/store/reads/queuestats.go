@@ -49,6 +49,7 @@ func (s *Reads) QueueStats(ctx context.Context, workspaceID xid.ID) (QueueStats,
 const statsQuery = `
 WITH workspace AS (
   SELECT running, CASE
+    WHEN held_at IS NOT NULL THEN 0
     WHEN max_running IS NULL THEN $2::bigint
     ELSE greatest(max_running - running, 0) END AS places
   FROM workspace_lanes

@@ -47,8 +47,9 @@ type waitFacts struct {
 	signs  domain.SchedulerSigns
 	asked  []waitRun
 	lanes  map[xid.ID]*waitLane
-	places map[xid.ID]*int     // free places of the workspaces asked about; nil: no ceiling
-	ledger domain.BudgetLedger // their budgets that pause agents
+	places map[xid.ID]*int      // free places of the workspaces asked about; nil: no ceiling
+	held   map[xid.ID]time.Time // since when a person holds them; zero: nobody does
+	ledger domain.BudgetLedger  // their budgets that pause agents
 }
 
 // waitLane is a lane with what its guards look at.
@@ -126,7 +127,7 @@ func (f *waitFacts) requests(ctx context.Context, requestIDs []xid.ID) (map[xid.
 func (f *waitFacts) foresee() map[xid.ID]*domain.Pass {
 	facts := map[xid.ID]*domain.PassFacts{}
 	for id, places := range f.places {
-		facts[id] = &domain.PassFacts{WorkspaceID: string(id), Now: f.now, Places: places, Ledger: f.ledger}
+		facts[id] = &domain.PassFacts{WorkspaceID: string(id), Now: f.now, HeldSince: f.held[id], Places: places, Ledger: f.ledger}
 	}
 	for _, l := range f.lanes {
 		w := facts[l.workspaceID]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store/guard"
@@ -18,10 +19,11 @@ func (f *waitFacts) readPlaces(ctx context.Context) error {
 	_, err := pgtx.Collect(ctx, f.q, func(rows *sql.Rows) (struct{}, error) {
 		var id xid.ID
 		var places *int
-		err := rows.Scan(&id, &places)
-		f.places[id] = places
+		var held *time.Time
+		err := rows.Scan(&id, &places, &held)
+		f.places[id], f.held[id] = places, pgtx.OrZero(held)
 		return struct{}{}, err
-	}, `SELECT workspace_id, max_running - running FROM workspace_lanes WHERE workspace_id = ANY($1)`, pgtx.IDs(pgtx.Keys(f.places)))
+	}, `SELECT workspace_id, `+guard.Places+`, held_at FROM workspace_lanes w WHERE workspace_id = ANY($1)`, pgtx.IDs(pgtx.Keys(f.places)))
 	return pgtx.Wrap("read the ceilings", err)
 }
 
@@ -99,7 +101,7 @@ rivals AS (
   SELECT DISTINCT o.agent_id FROM unnest($1::text[]) AS a (id) CROSS JOIN LATERAL (
     SELECT task_id FROM runs WHERE agent_id = a.id AND ` + guard.Due + ` ORDER BY requested_at, id LIMIT $5) r
   JOIN runs o ON o.task_id = r.task_id AND o.status = 'QUEUED' AND o.agent_id <> a.id)
-SELECT l.agent_id, l.workspace_id, l.max_sessions, l.running, l.eligible_at, l.status,
+SELECT l.agent_id, l.workspace_id, l.max_sessions, l.running, l.eligible_at, l.status, l.launches_since, l.launches,
   ` + guard.AgentColumns + `
 FROM (
   SELECT unnest($1::text[]) AS agent_id
@@ -125,8 +127,10 @@ func (f *waitFacts) readLanes(ctx context.Context) error {
 	}
 	_, err := pgtx.Collect(ctx, f.q, func(rows *sql.Rows) (struct{}, error) {
 		l := waitLane{known: map[string]bool{}}
-		lane := []any{&l.AgentID, &l.workspaceID, &l.MaxSessions, &l.Running, &l.EligibleAt, &l.guards.AgentStatus}
+		var since *time.Time
+		lane := []any{&l.AgentID, &l.workspaceID, &l.MaxSessions, &l.Running, &l.EligibleAt, &l.guards.AgentStatus, &since, &l.Window.Launches}
 		err := rows.Scan(append(lane, guard.AgentInto(&l.guards)...)...)
+		l.Window.Limit, l.Window.Since = l.guards.LaunchLimit.OrNone(), pgtx.OrZero(since)
 		l.Held, l.Deleted = domain.AgentHold{Status: l.guards.AgentStatus}.Held(), l.guards.AgentDeleted
 		f.lanes[xid.ID(l.AgentID)] = &l
 		return struct{}{}, err

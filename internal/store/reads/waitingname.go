@@ -3,6 +3,7 @@ package reads
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 	"rouse.dev/rouse/internal/store/guard"
@@ -21,7 +22,7 @@ func (s *Reads) WaitingNow(ctx context.Context, runIDs, requestIDs []xid.ID) (ma
 
 func (s *Reads) waiting(ctx context.Context, runIDs, requestIDs []xid.ID) (out map[xid.ID]domain.Waiting, signs domain.SchedulerSigns, err error) {
 	err = s.AtOneMoment(ctx, func(q pgtx.Querier) error {
-		f := waitFacts{q: q, lanes: map[xid.ID]*waitLane{}, places: map[xid.ID]*int{}}
+		f := waitFacts{q: q, lanes: map[xid.ID]*waitLane{}, places: map[xid.ID]*int{}, held: map[xid.ID]time.Time{}}
 		out, err = f.answer(ctx, runIDs, requestIDs)
 		signs = f.signs
 		return err

@@ -13,12 +13,12 @@ import (
 )
 
 const waitColumns = `r.id, r.agent_id, r.workspace_id, r.scope, r.status, coalesce(r.parked_reason::text, ''), coalesce(r.parked_until, '0001-01-01Z'),
-  r.requested_at, r.wake_class, r.cancel_requested_at IS NOT NULL, r.retry_count > 0, r.task_id`
+  r.requested_at, r.wake_class, r.cancel_requested_at IS NOT NULL, r.retry_count > 0, r.unattended, r.task_id`
 
 func scanWaitRun(rows *sql.Rows) (r waitRun, err error) {
 	var taskID xid.ID
 	err = rows.Scan(&r.ID, &r.agentID, &r.workspaceID, &r.Scope, &r.Status, &r.ParkedReason, &r.ParkedUntil, &r.RequestedAt, &r.class, &r.cancelled,
-		&r.retry, &taskID)
+		&r.retry, &r.Unattended, &taskID)
 	r.TaskID = string(taskID)
 	return r, err
 }
