@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -18,6 +19,14 @@ import (
 
 // region    ************************** generated!.gotpl **************************
 
+type RoutineHealthResolver interface {
+	CostUsdLast30Days(ctx context.Context, obj *model.RoutineHealth) (string, error)
+	CostIsPartial(ctx context.Context, obj *model.RoutineHealth) (bool, error)
+}
+type RoutineHoldResolver interface {
+	Fire(ctx context.Context, obj *model.RoutineHold) (*ent.RoutineRun, error)
+	Run(ctx context.Context, obj *model.RoutineHold) (*ent.Run, error)
+}
 type TaskTemplateResolver interface {
 	Project(ctx context.Context, obj *domain.TaskTemplate) (*ent.Project, error)
 }
@@ -202,6 +211,38 @@ func (ec *executionContext) _CreateRoutinePayload_replayed(ctx context.Context, 
 }
 func (ec *executionContext) fieldContext_CreateRoutinePayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("CreateRoutinePayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CreateRoutinePayload_warnings(ctx context.Context, field graphql.CollectedField, obj *model.CreateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CreateRoutinePayload_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Warnings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
+			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CreateRoutinePayload_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CreateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Advisory(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _CreateRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.CreateRoutinePayload) (ret graphql.Marshaler) {
@@ -712,6 +753,309 @@ func (ec *executionContext) fieldContext_ResumeRoutinesPayload_userErrors(_ cont
 	return fc, nil
 }
 
+func (ec *executionContext) _RoutineHealth_lastSuccessAt(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineHealth_lastSuccessAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LastSuccessAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineHealth_lastSuccessAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineHealth", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _RoutineHealth_consecutiveFailures(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineHealth_consecutiveFailures(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ConsecutiveFailures, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineHealth_consecutiveFailures(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineHealth", field, false, false, "Int")
+}
+
+func (ec *executionContext) _RoutineHealth_consecutiveSkips(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineHealth_consecutiveSkips(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ConsecutiveSkips, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineHealth_consecutiveSkips(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineHealth", field, false, false, "Int")
+}
+
+func (ec *executionContext) _RoutineHealth_skipReason(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineHealth_skipReason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SkipReason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.EndReason) graphql.Marshaler {
+			return ec.marshalOEndReason2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐEndReason(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineHealth_skipReason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineHealth", field, false, false, "EndReason")
+}
+
+func (ec *executionContext) _RoutineHealth_heldBy(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineHealth_heldBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.HeldBy, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RoutineHold) graphql.Marshaler {
+			return ec.marshalORoutineHold2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHold(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineHealth_heldBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RoutineHealth",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineHold(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RoutineHealth_p50Duration(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineHealth_p50Duration(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.P50Duration, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
+			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineHealth_p50Duration(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineHealth", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _RoutineHealth_costUsdLast30Days(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineHealth_costUsdLast30Days(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RoutineHealth().CostUsdLast30Days(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDecimal2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineHealth_costUsdLast30Days(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineHealth", field, true, true, "Decimal")
+}
+
+func (ec *executionContext) _RoutineHealth_costIsPartial(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHealth) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineHealth_costIsPartial(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RoutineHealth().CostIsPartial(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineHealth_costIsPartial(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineHealth", field, true, true, "Boolean")
+}
+
+func (ec *executionContext) _RoutineHold_fire(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHold) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineHold_fire(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RoutineHold().Fire(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
+			return ec.marshalNRoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineHold_fire(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RoutineHold",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRun(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RoutineHold_run(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHold) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineHold_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RoutineHold().Run(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖrouseᚗdevᚋrouseᚋentᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineHold_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RoutineHold",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RoutineHold_since(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHold) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineHold_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineHold_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineHold", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _RoutineHold_count(ctx context.Context, field graphql.CollectedField, obj *model.RoutineHold) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineHold_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineHold_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineHold", field, false, false, "Int")
+}
+
 func (ec *executionContext) _RoutineVariable_name(ctx context.Context, field graphql.CollectedField, obj *domain.RoutineVariable) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1024,6 +1368,38 @@ func (ec *executionContext) fieldContext_UpdateRoutinePayload_routine(_ context.
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Routine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UpdateRoutinePayload_warnings(ctx context.Context, field graphql.CollectedField, obj *model.UpdateRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpdateRoutinePayload_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Warnings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Advisory) graphql.Marshaler {
+			return ec.marshalNAdvisory2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐAdvisoryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UpdateRoutinePayload_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpdateRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Advisory(ctx, field)
 		},
 	}
 	return fc, nil
@@ -1920,6 +2296,11 @@ func (ec *executionContext) _CreateRoutinePayload(ctx context.Context, sel ast.S
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "warnings":
+			out.Values[i] = ec._CreateRoutinePayload_warnings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "userErrors":
 			out.Values[i] = ec._CreateRoutinePayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -2190,6 +2571,126 @@ func (ec *executionContext) _ResumeRoutinesPayload(ctx context.Context, sel ast.
 	return out
 }
 
+var routineHealthImplementors = []string{"RoutineHealth"}
+
+func (ec *executionContext) _RoutineHealth(ctx context.Context, sel ast.SelectionSet, obj *model.RoutineHealth) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, routineHealthImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RoutineHealth")
+		case "lastSuccessAt":
+			out.Values[i] = ec._RoutineHealth_lastSuccessAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "consecutiveFailures":
+			out.Values[i] = ec._RoutineHealth_consecutiveFailures(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "consecutiveSkips":
+			out.Values[i] = ec._RoutineHealth_consecutiveSkips(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "skipReason":
+			out.Values[i] = ec._RoutineHealth_skipReason(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "heldBy":
+			out.Values[i] = ec._RoutineHealth_heldBy(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "p50Duration":
+			out.Values[i] = ec._RoutineHealth_p50Duration(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "costUsdLast30Days":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._RoutineHealth_costUsdLast30Days(ctx, field, obj)
+				})
+		case "costIsPartial":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._RoutineHealth_costIsPartial(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var routineHoldImplementors = []string{"RoutineHold"}
+
+func (ec *executionContext) _RoutineHold(ctx context.Context, sel ast.SelectionSet, obj *model.RoutineHold) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, routineHoldImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RoutineHold")
+		case "fire":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._RoutineHold_fire(ctx, field, obj)
+				})
+		case "run":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._RoutineHold_run(ctx, field, obj)
+				})
+		case "since":
+			out.Values[i] = ec._RoutineHold_since(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "count":
+			out.Values[i] = ec._RoutineHold_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var routineVariableImplementors = []string{"RoutineVariable"}
 
 func (ec *executionContext) _RoutineVariable(ctx context.Context, sel ast.SelectionSet, obj *domain.RoutineVariable) graphql.Marshaler {
@@ -2351,6 +2852,11 @@ func (ec *executionContext) _UpdateRoutinePayload(ctx context.Context, sel ast.S
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "warnings":
+			out.Values[i] = ec._UpdateRoutinePayload_warnings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "userErrors":
 			out.Values[i] = ec._UpdateRoutinePayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -2489,6 +2995,14 @@ func (ec *executionContext) unmarshalNRoutineHealthState2rouseᚗdevᚋrouseᚋg
 
 func (ec *executionContext) marshalNRoutineHealthState2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealthState(ctx context.Context, sel ast.SelectionSet, v model.RoutineHealthState) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNRoutineHealth2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealth(ctx context.Context, sel ast.SelectionSet, v *model.RoutineHealth) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "RoutineHealth!")
+		return graphql.Null
+	}
+	return ec._RoutineHealth(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNRoutineKind2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineKind(ctx context.Context, v any) (model.RoutineKind, error) {
