@@ -165,9 +165,8 @@ var acts = []act{
 		return of("routineIds", ids)
 	}, tells: []string{"USER ROUTINE_CHANGED agent routineId status"}},
 	{mutation: "cancelRuns", when: "of which one is live", input: func(w *feedWorld) map[string]any {
+		w.leased()
 		w.wake(w.ada())
-		w.start()
-		w.wake(w.agent("Eve"))
 		return w.in("filter", of(), "dryRun", false, "note", "enough")
 	}, tells: []string{"USER RUN_CANCELLED agent note reason", "USER RUN_CANCEL_REQUESTED agent note reason"}},
 	{mutation: "retryRuns", when: "of which one is due", input: func(w *feedWorld) map[string]any {
@@ -175,10 +174,9 @@ var acts = []act{
 		w.must("cancelRuns", "__typename", w.in("filter", of(), "dryRun", false))
 		w.wake(w.agent("Eve"))
 		return w.in("filter", of(), "dryRun", false)
-	}, tells: []string{"SYSTEM WAKEUP_RESENT agent"}},
+	}, tells: []string{"USER WAKEUP_RESENT agent", "USER WAKEUP_RETRY_SCHEDULED agent resent resentRequestIds was"}},
 	{mutation: "holdWorkspace", when: "with a live run", input: func(w *feedWorld) map[string]any {
-		w.wake(w.ada())
-		w.start()
+		w.leased()
 		return w.in("note", "incident", "cancelLive", true)
 	}, tells: []string{"USER RUN_CANCEL_REQUESTED agent note reason", "USER WORKSPACE_HELD fires note since"}},
 	{mutation: "releaseWorkspace", input: func(w *feedWorld) map[string]any {

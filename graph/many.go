@@ -8,6 +8,7 @@ import (
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/ent/agent"
+	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/run"
 	"rouse.dev/rouse/graph/model"
@@ -131,7 +132,7 @@ func (r *Resolver) changeRoutines(ctx context.Context, ids []xid.ID, change func
 }
 
 // selectRuns are the oldest runs that a filter selects, at most limit, and whether there are more.
-func (r *Resolver) selectRuns(ctx context.Context, workspaceID xid.ID, f *model.RunFilter, limit *int, of ...domain.RunStatus) (runs []store.RunOfAgent, more bool, err error) {
+func (r *Resolver) selectRuns(ctx context.Context, workspaceID xid.ID, f *model.RunFilter, limit *int, of predicate.Run) (runs []store.RunOfAgent, more bool, err error) {
 	n := valueOf(limit)
 	if limit == nil {
 		n = manyIDs
@@ -146,7 +147,7 @@ func (r *Resolver) selectRuns(ctx context.Context, workspaceID xid.ID, f *model.
 	if err != nil {
 		return nil, false, err
 	}
-	q := r.Reader.Run.Query().Where(run.WorkspaceID(workspaceID), run.StatusIn(of...))
+	q := r.Reader.Run.Query().Where(run.WorkspaceID(workspaceID), of)
 	p.branches = branchesOfRuns(f)
 	if err := r.filterRuns(q, f); err != nil {
 		return nil, false, err
@@ -168,7 +169,7 @@ func (r *Resolver) cancelRuns(ctx context.Context, in model.CancelRunsInput) (*m
 	if err != nil {
 		return out, err
 	}
-	runs, more, err := r.selectRuns(ctx, in.WorkspaceID, in.Filter, in.Limit, domain.RunStatusQueued, domain.RunStatusClaimed)
+	runs, more, err := r.selectRuns(ctx, in.WorkspaceID, in.Filter, in.Limit, run.StatusIn(domain.RunStatusQueued, domain.RunStatusClaimed))
 	if err != nil {
 		return out, err
 	}
@@ -189,7 +190,8 @@ func (r *Resolver) retryRuns(ctx context.Context, in model.RetryRunsInput) (*mod
 	if err != nil {
 		return out, err
 	}
-	runs, more, err := r.selectRuns(ctx, in.WorkspaceID, in.Filter, in.Limit, domain.RunStatusQueued, domain.RunStatusFailed, domain.RunStatusCancelled)
+	runs, more, err := r.selectRuns(ctx, in.WorkspaceID, in.Filter, in.Limit,
+		run.Or(run.StatusIn(domain.RunStatusFailed, domain.RunStatusCancelled), run.And(run.StatusEQ(domain.RunStatusQueued), run.ParkedReasonNotNil())))
 	if err != nil {
 		return out, err
 	}

@@ -51,7 +51,7 @@ func TestAHeldWorkspaceSaysWhoHoldsIt(t *testing.T) {
 	if claimed, err := w.store.Claim(t.Context(), store.Owner{ID: xid.New("prc")}, 10, 1e9); err != nil || len(claimed) > 0 {
 		t.Errorf("claimed %v, %v", claimed, err)
 	}
-	if e := w.mutate("holdWorkspace", "__typename", map[string]any{"workspaceId": "wsp_none"}, nil); e != "NOT_FOUND input.workspaceId" {
+	if e := w.mutate("holdWorkspace", "__typename", map[string]any{"workspaceId": "wsp_00000000000000000000000000"}, nil); e != "NOT_FOUND input.workspaceId" {
 		t.Errorf("an unknown workspace: %q", e)
 	}
 	if e := w.mutate("releaseWorkspace", "workspace { hold { note } }", map[string]any{"workspaceId": w.workspace}, nil); e != "" {
@@ -182,7 +182,7 @@ func TestRunsThatAFilterSelectsAreCancelledAndRetried(t *testing.T) {
 	for _, c := range []struct {
 		input map[string]any
 		want  string
-	}{{map[string]any{"limit": 0}, "OUT_OF_RANGE input.limit"}, {map[string]any{"limit": 1001}, "OUT_OF_RANGE input.limit"}, {map[string]any{"workspaceId": "wsp_none"}, "NOT_FOUND input.workspaceId"}} {
+	}{{map[string]any{"limit": 0}, "OUT_OF_RANGE input.limit"}, {map[string]any{"limit": 1001}, "OUT_OF_RANGE input.limit"}, {map[string]any{"workspaceId": "wsp_00000000000000000000000000"}, "NOT_FOUND input.workspaceId"}} {
 		input := map[string]any{"workspaceId": w.workspace, "filter": map[string]any{}}
 		for k, v := range c.input {
 			input[k] = v

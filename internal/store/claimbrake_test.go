@@ -130,7 +130,7 @@ func TestTheInboxTellsOfTheLoopThatWasFound(t *testing.T) {
 			r.payload = &domain.RoutinePayload{RoutineID: string(routine)}
 		})
 	}
-	w.claim(10)
+	w.claim(3)
 	w.sql(`UPDATE agent_lanes SET launches_since = launches_since - interval '8 minutes'`)
 	w.claim(10)
 	title := one[string](w, `SELECT title FROM inbox_items WHERE kind = 'LOOP_BREAKER'`)

@@ -150,7 +150,7 @@ func (s *truth) fill(agent, workspace xid.ID) {
 	}
 	s.sql(`UPDATE agents SET skip_idle_wakeups = $2, deleted_at = CASE WHEN $3 THEN clock_timestamp() END, launch_limit = NULLIF($4, 0) WHERE id = $1`,
 		agent, s.chance(50), deleted, max(s.rand.IntN(8)-3, 0))
-	s.sql(`UPDATE agent_lanes SET launches = $2, launches_since = CASE WHEN $2::int > 0 THEN clock_timestamp() - $3 * interval '1 minute' END WHERE agent_id = $1`,
+	s.sql(`UPDATE agent_lanes SET launches = $2::bigint, launches_since = CASE WHEN $2::bigint > 0 THEN clock_timestamp() - $3 * interval '1 minute' END WHERE agent_id = $1`,
 		agent, s.rand.IntN(4), []int{1, 59, 61, 600}[s.rand.IntN(4)])
 	rest := -1
 	if s.chance(15) {
@@ -210,7 +210,7 @@ func (s *truth) compare(id xid.ID, waiting map[xid.ID]domain.Waiting) {
 		holds = one[bool](s.world, `SELECT held_at = $2 FROM workspace_lanes WHERE workspace_id = $1`, run.workspaceID, w.Since)
 	case domain.QueueHoldLoopBreaker:
 		holds = run.parkedReason != nil && *run.parkedReason == domain.ParkedReasonLoopBreaker && run.parkedUntil.Equal(w.Until) &&
-			one[bool](s.world, `SELECT l.launches = a.launch_limit AND l.launches_since + a.launch_limit_ms * interval '1 millisecond' = $2
+			one[bool](s.world, `SELECT l.launches >= a.launch_limit AND l.launches_since + a.launch_limit_ms * interval '1 millisecond' = $2
 			  FROM agent_lanes l JOIN agents a ON a.id = l.agent_id WHERE a.id = $1`, run.agentID, w.Until)
 	case domain.QueueHoldWindow, domain.QueueHoldBackoff, domain.QueueHoldRateLimit, domain.QueueHoldGuardError:
 		holds = run.parkedReason != nil && string(*run.parkedReason) == string(w.Hold) && run.parkedUntil.Equal(w.Until)
