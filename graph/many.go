@@ -148,8 +148,11 @@ func (r *Resolver) selectRuns(ctx context.Context, workspaceID xid.ID, f *model.
 		return nil, false, err
 	}
 	q := r.Reader.Run.Query().Where(run.WorkspaceID(workspaceID), of)
+	if err := r.checkRunFilter(ctx, f, nil); err != nil {
+		return nil, false, err
+	}
 	p.branches = branchesOfRuns(f)
-	if err := r.filterRuns(q, f); err != nil {
+	if err := r.filterRuns(func(c ...predicate.Run) { q.Where(c...) }, f); err != nil {
 		return nil, false, err
 	}
 	oldest := ent.RunOrder{Direction: entgql.OrderDirectionAsc, Field: ent.RunOrderFieldRequestedAt}
