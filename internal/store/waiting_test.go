@@ -209,9 +209,10 @@ func (s *truth) compare(id xid.ID, waiting map[xid.ID]domain.Waiting) {
 	case domain.QueueHoldWorkspaceHeld:
 		holds = one[bool](s.world, `SELECT held_at = $2 FROM workspace_lanes WHERE workspace_id = $1`, run.workspaceID, w.Since)
 	case domain.QueueHoldLoopBreaker:
-		holds = run.parkedReason != nil && *run.parkedReason == domain.ParkedReasonLoopBreaker && run.parkedUntil.Equal(w.Until) &&
+		holds = run.parkedReason != nil && *run.parkedReason == domain.ParkedReasonLoopBreaker &&
+			run.parkedUntil.Sub(w.Until).Abs() < time.Minute && // a window that begins with the pass begins by the pass's clock
 			one[bool](s.world, `SELECT l.launches >= a.launch_limit AND l.launches_since + a.launch_limit_ms * interval '1 millisecond' = $2
-			  FROM agent_lanes l JOIN agents a ON a.id = l.agent_id WHERE a.id = $1`, run.agentID, w.Until)
+			  FROM agent_lanes l JOIN agents a ON a.id = l.agent_id WHERE a.id = $1`, run.agentID, *run.parkedUntil)
 	case domain.QueueHoldWindow, domain.QueueHoldBackoff, domain.QueueHoldRateLimit, domain.QueueHoldGuardError:
 		holds = run.parkedReason != nil && string(*run.parkedReason) == string(w.Hold) && run.parkedUntil.Equal(w.Until)
 	default:
