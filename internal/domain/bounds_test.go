@@ -23,9 +23,9 @@ func TestTheBoundsOfLinksNotesAndWindows(t *testing.T) {
 	}
 	known := func(zone string) bool { return zone == "UTC" }
 	for runs, want := range map[int][]string{1: nil, 1000: nil, 0: {"maxConcurrentRuns OUT_OF_RANGE"}, 1001: {"maxConcurrentRuns OUT_OF_RANGE"}} {
-		wantCodes(t, "a ceiling", Settings{MaxRuns: &runs, TimeZone: "UTC"}.problems(known), want...)
+		wantCodes(t, "a ceiling", Settings{MaxRuns: &runs, MaxHops: DefaultMaxHops, TimeZone: "UTC"}.problems(known), want...)
 	}
-	wantCodes(t, "a zone that is none", Settings{TimeZone: "Middle/Earth"}.problems(known), "defaultTimeZone UNKNOWN_TIME_ZONE")
+	wantCodes(t, "a zone that is none", Settings{MaxHops: DefaultMaxHops, TimeZone: "Middle/Earth"}.problems(known), "defaultTimeZone UNKNOWN_TIME_ZONE")
 	if got := SecretHint("0123456789abcdef"); got != "cdef" {
 		t.Errorf("of a secret is shown %q", got)
 	}

@@ -56,7 +56,7 @@ var holdTexts = map[QueueHold]string{
 // Message says the answer in words, with what to do.
 func (w Waiting) Message() string {
 	text := holdTexts[w.Hold]
-	if !w.Since.IsZero() {
+	if dated := w.Hold == QueueHoldNoScheduler || w.Hold == QueueHoldWorkspaceHeld; dated && !w.Since.IsZero() {
 		return "since " + w.Since.UTC().Format(time.RFC3339) + " " + text
 	}
 	return text

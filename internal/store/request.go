@@ -52,7 +52,8 @@ func (t *tx) insertRequest(ctx context.Context, r newRequest) (id xid.ID, duplic
 	}
 	const query = `
 INSERT INTO wakeup_requests (id, workspace_id, agent_id, task_id, routine_id, routine_run_id, causation_id, scope, source, basis,
-  wake_class, person_waiting, fingerprint, reason, payload, status, recovered, resends, hops, retry_count, idempotency_key, unattended)
+  wake_class, person_waiting, fingerprint, reason, payload, status, recovered, resends, hops, retry_count, idempotency_key,
+  unattended)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'QUEUED', $16, 0, $17, 0, NULLIF($18, ''), $19)
 ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING id, requested_at`

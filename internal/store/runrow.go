@@ -32,8 +32,8 @@ type runRow struct {
 }
 
 const runColumns = `r.id, r.workspace_id, r.agent_id, r.task_id, r.routine_id, r.causation_id, r.scope, r.source, r.wake_class, r.status,
-  r.parked_reason, r.parked_until, r.attempt, r.abandonments, r.retry_count, r.guard_errors, r.hops, r.unattended, r.session_id, r.requested_at,
-  r.started_at, r.cancel_requested_at`
+  r.parked_reason, r.parked_until, r.attempt, r.abandonments, r.retry_count, r.guard_errors, r.hops, r.unattended, r.session_id,
+  r.requested_at, r.started_at, r.cancel_requested_at`
 
 func scanRun(rows *sql.Rows) (runRow, error) { return scanRunAnd(rows) }
 
