@@ -27,7 +27,7 @@ var storeRooms = []storeRoom{
 		"taskrun", "tasks", "taskupdate", "taskword",
 	}},
 	{"routines", "Routines", "schedules, webhooks, and the fires they lead to", []string{
-		"fire", "firebatch", "firecall", "firecalltrigger", "firepreview", "firequeue", "firewait", "firewrite",
+		"fire", "firebatch", "firecall", "firecallchain", "firecalltrigger", "firepreview", "firequeue", "firewait", "firewrite",
 		"routine", "routinechange", "routinehold", "routinelastrun", "routinerow", "routines", "routinetask", "trigger", "triggerchange", "triggerwebhook",
 	}},
 	{"attempts", "Attempts", "the life of one claimed run: start, reports, end, rescue", []string{

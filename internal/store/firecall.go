@@ -36,6 +36,7 @@ type fireCall struct {
 	unfit     error  // what is wrong with the delivery's body
 	filtered  string // the condition that keeps the delivery from firing
 	err       error  // why this call alone fires nothing
+	chain     chain  // that it goes on with; the zero value: it begins one
 }
 
 // as is the context of the transaction with the caller of this fire.
@@ -86,6 +87,9 @@ func (t *tx) callAll(ctx context.Context, batch []*fireCall, wait bool) error {
 	}
 	fresh, err := t.claimCallKeys(ctx, held)
 	if err != nil {
+		return err
+	}
+	if err := t.readChains(ctx, fresh); err != nil {
 		return err
 	}
 	b := &callBatch{tx: t, recent: map[xid.ID]int{}, seen: map[string]Delivered{}}
@@ -269,8 +273,8 @@ func (b *callBatch) facts(x *fireCall) domain.FireFacts {
 func (b *callBatch) accept(x *fireCall, facts domain.FireFacts, plan domain.FirePlan, values map[string]string) {
 	b.queue.note(x.routine, facts, plan)
 	b.calls = append(b.calls, x)
-	b.fires = append(b.fires, fire{source: x.source, routine: x.routine, id: x.id, triggerID: x.TriggerID, causationID: xid.New("cau"),
-		fingerprint: facts.Fingerprint, plan: plan, values: values})
+	b.fires = append(b.fires, fire{source: x.source, routine: x.routine, id: x.id, triggerID: x.TriggerID, causationID: cmp.Or(x.chain.causationID, xid.New("cau")),
+		hops: x.chain.hops, fingerprint: facts.Fingerprint, plan: plan, values: values})
 	x.made = Made{ID: x.id}
 }
 

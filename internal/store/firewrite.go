@@ -21,6 +21,7 @@ type fire struct {
 	id          xid.ID // of the routine run
 	triggerID   xid.ID // "" for one by hand that names none
 	causationID xid.ID
+	hops        int // of what it sends: more than 0 when a run's agent called the webhook
 	fingerprint string
 	plan        domain.FirePlan
 	slot        domain.SlotFire // zero unless a schedule fired
@@ -129,7 +130,7 @@ func (f *fire) row() fireRow {
 func (f *fire) request() *newRequest {
 	r, p := f.routine, f.plan.Request
 	return &newRequest{id: xid.New("wkp"), workspaceID: r.workspaceID, agentID: r.assigneeID, routineID: r.id, routineRunID: f.id, causationID: f.causationID,
-		webhook: f.source == domain.RoutineRunSourceWebhook, scope: p.Scope, source: p.Source, class: p.Class, personWaiting: p.PersonWaiting, fingerprint: &f.fingerprint, reason: "routine " + r.name, key: f.plan.Key,
+		webhook: f.source == domain.RoutineRunSourceWebhook, hops: f.hops, scope: p.Scope, source: p.Source, class: p.Class, personWaiting: p.PersonWaiting, fingerprint: &f.fingerprint, reason: "routine " + r.name, key: f.plan.Key,
 		payload: &domain.RoutinePayload{
 			RoutineID: string(r.id), TriggerID: string(f.triggerID), RoutineRunID: string(f.id), Variables: f.values, Text: domain.FireText(r.description, f.values),
 			ScheduledFor: f.slot.Slot, MissedTicks: f.slot.Missed.Ticks, MissedSince: f.slot.Missed.Since, MissedTruncated: f.slot.Missed.Truncated,
@@ -205,7 +206,7 @@ func (f *fire) task() routineTask {
 	task := domain.RenderTask(f.routine.name, *f.routine.template, f.values, f.slot.Missed)
 	return routineTask{by: f.by, id: xid.New("tsk"), workspaceID: f.routine.workspaceID, routineRunID: f.id, assigneeID: f.routine.assigneeID, projectID: xid.ID(task.ProjectID),
 		causationID: f.causationID, title: task.Title, description: task.Description, requiresApproval: task.RequiresApproval,
-		personWaiting: f.plan.Request.PersonWaiting, webhook: f.source == domain.RoutineRunSourceWebhook}
+		personWaiting: f.plan.Request.PersonWaiting, webhook: f.source == domain.RoutineRunSourceWebhook, hops: f.hops}
 }
 
 // fireActor is who fires.

@@ -18,6 +18,7 @@ type routineTask struct {
 	requiresApproval                                                  bool
 	personWaiting                                                     bool // fired by hand: no window (SPEC S3.7)
 	webhook                                                           bool // fired by a delivery
+	hops                                                              int  // of its wake
 }
 
 // createRoutineTasks makes the tasks of heavy fires in the hidden ROUTINE workflow, links each to its fire, whose row is there
@@ -162,7 +163,7 @@ SELECT count(*) FROM linked`
 func (m madeRoutineTask) request() *newRequest {
 	return &newRequest{id: xid.New("wkp"), workspaceID: m.workspaceID, agentID: m.assigneeID, taskID: m.id, routineRunID: m.routineRunID, causationID: m.causationID,
 		scope: domain.WakeScope(m.wake.Source, string(m.id)), source: m.wake.Source, basis: &m.wake.Basis, class: domain.WakeClassEvent,
-		personWaiting: m.personWaiting, webhook: m.webhook, reason: m.wake.Reason, payload: m.wake.Payload, key: m.wake.Key}
+		personWaiting: m.personWaiting, webhook: m.webhook, hops: m.hops, reason: m.wake.Reason, payload: m.wake.Payload, key: m.wake.Key}
 }
 
 func encodeRoutineTasks(list []madeRoutineTask) ([]byte, error) {

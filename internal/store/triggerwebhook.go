@@ -145,6 +145,7 @@ type Delivery struct {
 	Webhook               *Webhook
 	Body                  []byte
 	Key, Signature, Event string
+	RunID                 xid.ID // of the workspace, whose agent sent it, as it says; "": it does not say
 	Headers               map[string]string
 }
 

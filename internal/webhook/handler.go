@@ -122,7 +122,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.quiet(ctx, w, trigger, notice)
 		return
 	}
-	h.deliver(ctx, w, store.Delivery{Webhook: trigger, Body: body, Key: notice.Key, Event: notice.Event, Headers: toldHeaders(r.Header), Signature: verdict.Signature})
+	h.deliver(ctx, w, store.Delivery{Webhook: trigger, Body: body, Key: notice.Key, Event: notice.Event, Headers: toldHeaders(r.Header), Signature: verdict.Signature, RunID: callingRun(r.Header)})
 }
 
 // quiet answers a delivery that fires nothing by design.
@@ -149,6 +149,19 @@ func toldHeaders(h http.Header) map[string]string {
 		}
 	}
 	return told
+}
+
+// RunHeader names, in a delivery that an agent sends while it works, the run that it works on (ROUSE_RUN_ID). The fire then goes on
+// with the run's chain of causes.
+const RunHeader = "X-Rouse-Run-Id"
+
+// callingRun is the run that a delivery names, "" for none. Who made one up joins no chain but that of a run of the same workspace.
+func callingRun(header http.Header) xid.ID {
+	id, err := xid.Parse(header.Get(RunHeader))
+	if err != nil || id.Prefix() != "run" {
+		return ""
+	}
+	return id
 }
 
 var notFound = failure("NOT_FOUND", "there is no such webhook")
