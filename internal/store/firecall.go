@@ -32,11 +32,11 @@ type fireCall struct {
 
 	made      Made
 	delivered Delivered
-	toRoute   xid.ID // the agent, if the fire's request was left to the dispatcher
-	unfit     error  // what is wrong with the delivery's body
-	filtered  string // the condition that keeps the delivery from firing
-	err       error  // why this call alone fires nothing
-	chain     chain  // that it goes on with; the zero value: it begins one
+	toRoute   xid.ID     // the agent, if the fire's request was left to the dispatcher
+	unfit     error      // what is wrong with the delivery's body
+	filtered  string     // the condition that keeps the delivery from firing
+	err       error      // why this call alone fires nothing
+	chain     causeChain // that it goes on with; the zero value: it begins one
 }
 
 // as is the context of the transaction with the caller of this fire.

@@ -9,8 +9,8 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
-// chain is where a fire stands in a chain of wakes that cause wakes (SPEC S3.10).
-type chain struct {
+// causeChain is where a fire stands in a chain of wakes that cause wakes (SPEC S3.10).
+type causeChain struct {
 	causationID xid.ID
 	hops        int
 }
@@ -29,7 +29,7 @@ func (t *tx) readChains(ctx context.Context, batch []*fireCall) error {
 	}
 	type found struct {
 		workspaceID xid.ID
-		chain
+		causeChain
 	}
 	known := map[xid.ID]found{}
 	const query = `SELECT id, workspace_id, causation_id, hops FROM runs WHERE id = ANY($1)`
@@ -48,7 +48,7 @@ func (t *tx) readChains(ctx context.Context, batch []*fireCall) error {
 			continue
 		}
 		if f := known[x.delivery.RunID]; f.workspaceID == x.WorkspaceID {
-			x.chain = f.chain
+			x.chain = f.causeChain
 		}
 	}
 	return nil
