@@ -42,6 +42,7 @@ type front struct {
 	leave     context.CancelFunc
 	api       *edge.Server
 	strangers *edge.Strangers
+	logs      http.Handler // of runs, as text; nil: none
 	servers   []*http.Server
 	serving   sync.WaitGroup
 }
@@ -155,6 +156,9 @@ func (f *front) public(hooks http.Handler, ready func(context.Context) error) ht
 	}
 	mux, others := http.NewServeMux(), http.NewServeMux()
 	mux.Handle(graphqlPath, guard(f.api))
+	if f.logs != nil {
+		mux.Handle(runLogPath, guard(f.logs))
+	}
 	if f.webhooks == nil {
 		mux.Handle(webhook.Path, hooks)
 	} else {

@@ -266,6 +266,7 @@ func (s *Server) serve(context.Context) error {
 	s.gatekeeper = &gatekeeper{tokens: tokens, open: s.front.open, sockets: &liveSockets{},
 		ending: func() bool { return s.front.leaving.Err() != nil }}
 	s.showPresence()
+	s.front.logs = &runLogs{gatekeeper: s.gatekeeper, strangers: s.front.strangers, runs: s.reader, logs: s.store, log: s.log}
 	s.front.serve(s.newAPI(), webhook.New(s.store.Routines, s.box, s.front.strangers, s.log), s.ready, s.adminPages, s.fail)
 	return nil
 }
