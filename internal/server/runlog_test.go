@@ -35,7 +35,7 @@ func TestALogIsServedAsTextAndGoesOnWhereItWas(t *testing.T) {
 			texts = append(texts, fmt.Sprintf("line %d.%d é", attempt, i))
 		}
 		exec(`INSERT INTO run_log_pieces (workspace_id, run_id, attempt, first_seq, last_seq, bytes, streams, texts, micros)
-			SELECT 'wsp_1', $1, $2, $3, $4, 0, array_fill('STDOUT'::log_stream, ARRAY[$4 - $3 + 1]), string_to_array($5, '|'), array_fill(1::bigint, ARRAY[$4 - $3 + 1])`,
+			SELECT 'wsp_1', $1, $2, $3::int, $4::int, 0, array_fill('STDOUT'::log_stream, ARRAY[$4::int - $3::int + 1]), string_to_array($5, '|'), array_fill(1::bigint, ARRAY[$4::int - $3::int + 1])`,
 			run, attempt, from, to, strings.Join(texts, "|"))
 	}
 	add(1, 1, 250) // more than one page
