@@ -10,6 +10,7 @@ import (
 // LogSize is how many bytes the lines of a run's log have after one place and up to another, each with an end of line.
 func (s *Reads) LogSize(ctx context.Context, runID xid.ID, after, upTo LogPosition) (int64, error) {
 	const query = `
+-- $1 run, $2 attempt and $3 line before the part, $4 and $5 those of its end
 SELECT coalesce(sum(octet_length(text) + 1), 0)
 FROM run_log_lines
 WHERE run_id = $1
