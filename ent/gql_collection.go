@@ -986,6 +986,11 @@ func (_q *RoutineRunQuery) collectField(ctx context.Context, oneNode bool, opCtx
 				selectedFields = append(selectedFields, routinerun.FieldMissedTruncated)
 				fieldSeen[routinerun.FieldMissedTruncated] = struct{}{}
 			}
+		case "backfilled":
+			if _, ok := fieldSeen[routinerun.FieldBackfilled]; !ok {
+				selectedFields = append(selectedFields, routinerun.FieldBackfilled)
+				fieldSeen[routinerun.FieldBackfilled] = struct{}{}
+			}
 		case "dispatchFingerprint":
 			if _, ok := fieldSeen[routinerun.FieldDispatchFingerprint]; !ok {
 				selectedFields = append(selectedFields, routinerun.FieldDispatchFingerprint)

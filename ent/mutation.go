@@ -19001,6 +19001,9 @@ type RoutineRunMutation struct {
 	addmissed_ticks        *int
 	missed_since           *time.Time
 	missed_truncated       *bool
+	late_by_ms             *int64
+	addlate_by_ms          *int64
+	backfilled             *bool
 	dispatch_fingerprint   *string
 	error                  *string
 	scheduled_for          *time.Time
@@ -19675,6 +19678,112 @@ func (m *RoutineRunMutation) OldMissedTruncated(ctx context.Context) (v bool, er
 // ResetMissedTruncated resets all changes to the "missed_truncated" field.
 func (m *RoutineRunMutation) ResetMissedTruncated() {
 	m.missed_truncated = nil
+}
+
+// SetLateByMs sets the "late_by_ms" field.
+func (m *RoutineRunMutation) SetLateByMs(i int64) {
+	m.late_by_ms = &i
+	m.addlate_by_ms = nil
+}
+
+// LateByMs returns the value of the "late_by_ms" field in the mutation.
+func (m *RoutineRunMutation) LateByMs() (r int64, exists bool) {
+	v := m.late_by_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLateByMs returns the old "late_by_ms" field's value of the RoutineRun entity.
+// If the RoutineRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineRunMutation) OldLateByMs(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLateByMs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLateByMs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLateByMs: %w", err)
+	}
+	return oldValue.LateByMs, nil
+}
+
+// AddLateByMs adds i to the "late_by_ms" field.
+func (m *RoutineRunMutation) AddLateByMs(i int64) {
+	if m.addlate_by_ms != nil {
+		*m.addlate_by_ms += i
+	} else {
+		m.addlate_by_ms = &i
+	}
+}
+
+// AddedLateByMs returns the value that was added to the "late_by_ms" field in this mutation.
+func (m *RoutineRunMutation) AddedLateByMs() (r int64, exists bool) {
+	v := m.addlate_by_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearLateByMs clears the value of the "late_by_ms" field.
+func (m *RoutineRunMutation) ClearLateByMs() {
+	m.late_by_ms = nil
+	m.addlate_by_ms = nil
+	m.clearedFields[routinerun.FieldLateByMs] = struct{}{}
+}
+
+// LateByMsCleared returns if the "late_by_ms" field was cleared in this mutation.
+func (m *RoutineRunMutation) LateByMsCleared() bool {
+	_, ok := m.clearedFields[routinerun.FieldLateByMs]
+	return ok
+}
+
+// ResetLateByMs resets all changes to the "late_by_ms" field.
+func (m *RoutineRunMutation) ResetLateByMs() {
+	m.late_by_ms = nil
+	m.addlate_by_ms = nil
+	delete(m.clearedFields, routinerun.FieldLateByMs)
+}
+
+// SetBackfilled sets the "backfilled" field.
+func (m *RoutineRunMutation) SetBackfilled(b bool) {
+	m.backfilled = &b
+}
+
+// Backfilled returns the value of the "backfilled" field in the mutation.
+func (m *RoutineRunMutation) Backfilled() (r bool, exists bool) {
+	v := m.backfilled
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBackfilled returns the old "backfilled" field's value of the RoutineRun entity.
+// If the RoutineRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineRunMutation) OldBackfilled(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBackfilled is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBackfilled requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBackfilled: %w", err)
+	}
+	return oldValue.Backfilled, nil
+}
+
+// ResetBackfilled resets all changes to the "backfilled" field.
+func (m *RoutineRunMutation) ResetBackfilled() {
+	m.backfilled = nil
 }
 
 // SetTaskID sets the "task_id" field.
@@ -20401,7 +20510,7 @@ func (m *RoutineRunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RoutineRunMutation) Fields() []string {
-	fields := make([]string, 0, 21)
+	fields := make([]string, 0, 23)
 	if m.created_at != nil {
 		fields = append(fields, routinerun.FieldCreatedAt)
 	}
@@ -20440,6 +20549,12 @@ func (m *RoutineRunMutation) Fields() []string {
 	}
 	if m.missed_truncated != nil {
 		fields = append(fields, routinerun.FieldMissedTruncated)
+	}
+	if m.late_by_ms != nil {
+		fields = append(fields, routinerun.FieldLateByMs)
+	}
+	if m.backfilled != nil {
+		fields = append(fields, routinerun.FieldBackfilled)
 	}
 	if m.task != nil {
 		fields = append(fields, routinerun.FieldTaskID)
@@ -20499,6 +20614,10 @@ func (m *RoutineRunMutation) Field(name string) (ent.Value, bool) {
 		return m.MissedSince()
 	case routinerun.FieldMissedTruncated:
 		return m.MissedTruncated()
+	case routinerun.FieldLateByMs:
+		return m.LateByMs()
+	case routinerun.FieldBackfilled:
+		return m.Backfilled()
 	case routinerun.FieldTaskID:
 		return m.TaskID()
 	case routinerun.FieldCoalescedIntoID:
@@ -20550,6 +20669,10 @@ func (m *RoutineRunMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldMissedSince(ctx)
 	case routinerun.FieldMissedTruncated:
 		return m.OldMissedTruncated(ctx)
+	case routinerun.FieldLateByMs:
+		return m.OldLateByMs(ctx)
+	case routinerun.FieldBackfilled:
+		return m.OldBackfilled(ctx)
 	case routinerun.FieldTaskID:
 		return m.OldTaskID(ctx)
 	case routinerun.FieldCoalescedIntoID:
@@ -20666,6 +20789,20 @@ func (m *RoutineRunMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetMissedTruncated(v)
 		return nil
+	case routinerun.FieldLateByMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLateByMs(v)
+		return nil
+	case routinerun.FieldBackfilled:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBackfilled(v)
+		return nil
 	case routinerun.FieldTaskID:
 		v, ok := value.(xid.ID)
 		if !ok {
@@ -20733,6 +20870,9 @@ func (m *RoutineRunMutation) AddedFields() []string {
 	if m.addmissed_ticks != nil {
 		fields = append(fields, routinerun.FieldMissedTicks)
 	}
+	if m.addlate_by_ms != nil {
+		fields = append(fields, routinerun.FieldLateByMs)
+	}
 	return fields
 }
 
@@ -20743,6 +20883,8 @@ func (m *RoutineRunMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case routinerun.FieldMissedTicks:
 		return m.AddedMissedTicks()
+	case routinerun.FieldLateByMs:
+		return m.AddedLateByMs()
 	}
 	return nil, false
 }
@@ -20758,6 +20900,13 @@ func (m *RoutineRunMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddMissedTicks(v)
+		return nil
+	case routinerun.FieldLateByMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLateByMs(v)
 		return nil
 	}
 	return fmt.Errorf("unknown RoutineRun numeric field %s", name)
@@ -20778,6 +20927,9 @@ func (m *RoutineRunMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(routinerun.FieldMissedSince) {
 		fields = append(fields, routinerun.FieldMissedSince)
+	}
+	if m.FieldCleared(routinerun.FieldLateByMs) {
+		fields = append(fields, routinerun.FieldLateByMs)
 	}
 	if m.FieldCleared(routinerun.FieldTaskID) {
 		fields = append(fields, routinerun.FieldTaskID)
@@ -20822,6 +20974,9 @@ func (m *RoutineRunMutation) ClearField(name string) error {
 		return nil
 	case routinerun.FieldMissedSince:
 		m.ClearMissedSince()
+		return nil
+	case routinerun.FieldLateByMs:
+		m.ClearLateByMs()
 		return nil
 	case routinerun.FieldTaskID:
 		m.ClearTaskID()
@@ -20887,6 +21042,12 @@ func (m *RoutineRunMutation) ResetField(name string) error {
 		return nil
 	case routinerun.FieldMissedTruncated:
 		m.ResetMissedTruncated()
+		return nil
+	case routinerun.FieldLateByMs:
+		m.ResetLateByMs()
+		return nil
+	case routinerun.FieldBackfilled:
+		m.ResetBackfilled()
 		return nil
 	case routinerun.FieldTaskID:
 		m.ResetTaskID()
@@ -21175,6 +21336,19 @@ type RoutineTriggerMutation struct {
 	last_fired_at              *time.Time
 	cron                       *string
 	time_zone                  *string
+	at                         *time.Time
+	starts_at                  *time.Time
+	ends_at                    *time.Time
+	jitter_ms                  *int64
+	addjitter_ms               *int64
+	skip_dates                 *[]string
+	appendskip_dates           []string
+	start_deadline_ms          *int64
+	addstart_deadline_ms       *int64
+	missed_ticks               *int
+	addmissed_ticks            *int
+	missed_since               *time.Time
+	missed_truncated           *bool
 	next_run_at                *time.Time
 	error                      *string
 	public_id                  *string
@@ -21722,6 +21896,471 @@ func (m *RoutineTriggerMutation) TimeZoneCleared() bool {
 func (m *RoutineTriggerMutation) ResetTimeZone() {
 	m.time_zone = nil
 	delete(m.clearedFields, routinetrigger.FieldTimeZone)
+}
+
+// SetAt sets the "at" field.
+func (m *RoutineTriggerMutation) SetAt(t time.Time) {
+	m.at = &t
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *RoutineTriggerMutation) At() (r time.Time, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// ClearAt clears the value of the "at" field.
+func (m *RoutineTriggerMutation) ClearAt() {
+	m.at = nil
+	m.clearedFields[routinetrigger.FieldAt] = struct{}{}
+}
+
+// AtCleared returns if the "at" field was cleared in this mutation.
+func (m *RoutineTriggerMutation) AtCleared() bool {
+	_, ok := m.clearedFields[routinetrigger.FieldAt]
+	return ok
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *RoutineTriggerMutation) ResetAt() {
+	m.at = nil
+	delete(m.clearedFields, routinetrigger.FieldAt)
+}
+
+// SetStartsAt sets the "starts_at" field.
+func (m *RoutineTriggerMutation) SetStartsAt(t time.Time) {
+	m.starts_at = &t
+}
+
+// StartsAt returns the value of the "starts_at" field in the mutation.
+func (m *RoutineTriggerMutation) StartsAt() (r time.Time, exists bool) {
+	v := m.starts_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStartsAt returns the old "starts_at" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldStartsAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStartsAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStartsAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStartsAt: %w", err)
+	}
+	return oldValue.StartsAt, nil
+}
+
+// ClearStartsAt clears the value of the "starts_at" field.
+func (m *RoutineTriggerMutation) ClearStartsAt() {
+	m.starts_at = nil
+	m.clearedFields[routinetrigger.FieldStartsAt] = struct{}{}
+}
+
+// StartsAtCleared returns if the "starts_at" field was cleared in this mutation.
+func (m *RoutineTriggerMutation) StartsAtCleared() bool {
+	_, ok := m.clearedFields[routinetrigger.FieldStartsAt]
+	return ok
+}
+
+// ResetStartsAt resets all changes to the "starts_at" field.
+func (m *RoutineTriggerMutation) ResetStartsAt() {
+	m.starts_at = nil
+	delete(m.clearedFields, routinetrigger.FieldStartsAt)
+}
+
+// SetEndsAt sets the "ends_at" field.
+func (m *RoutineTriggerMutation) SetEndsAt(t time.Time) {
+	m.ends_at = &t
+}
+
+// EndsAt returns the value of the "ends_at" field in the mutation.
+func (m *RoutineTriggerMutation) EndsAt() (r time.Time, exists bool) {
+	v := m.ends_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndsAt returns the old "ends_at" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldEndsAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndsAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndsAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndsAt: %w", err)
+	}
+	return oldValue.EndsAt, nil
+}
+
+// ClearEndsAt clears the value of the "ends_at" field.
+func (m *RoutineTriggerMutation) ClearEndsAt() {
+	m.ends_at = nil
+	m.clearedFields[routinetrigger.FieldEndsAt] = struct{}{}
+}
+
+// EndsAtCleared returns if the "ends_at" field was cleared in this mutation.
+func (m *RoutineTriggerMutation) EndsAtCleared() bool {
+	_, ok := m.clearedFields[routinetrigger.FieldEndsAt]
+	return ok
+}
+
+// ResetEndsAt resets all changes to the "ends_at" field.
+func (m *RoutineTriggerMutation) ResetEndsAt() {
+	m.ends_at = nil
+	delete(m.clearedFields, routinetrigger.FieldEndsAt)
+}
+
+// SetJitterMs sets the "jitter_ms" field.
+func (m *RoutineTriggerMutation) SetJitterMs(i int64) {
+	m.jitter_ms = &i
+	m.addjitter_ms = nil
+}
+
+// JitterMs returns the value of the "jitter_ms" field in the mutation.
+func (m *RoutineTriggerMutation) JitterMs() (r int64, exists bool) {
+	v := m.jitter_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldJitterMs returns the old "jitter_ms" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldJitterMs(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldJitterMs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldJitterMs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldJitterMs: %w", err)
+	}
+	return oldValue.JitterMs, nil
+}
+
+// AddJitterMs adds i to the "jitter_ms" field.
+func (m *RoutineTriggerMutation) AddJitterMs(i int64) {
+	if m.addjitter_ms != nil {
+		*m.addjitter_ms += i
+	} else {
+		m.addjitter_ms = &i
+	}
+}
+
+// AddedJitterMs returns the value that was added to the "jitter_ms" field in this mutation.
+func (m *RoutineTriggerMutation) AddedJitterMs() (r int64, exists bool) {
+	v := m.addjitter_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetJitterMs resets all changes to the "jitter_ms" field.
+func (m *RoutineTriggerMutation) ResetJitterMs() {
+	m.jitter_ms = nil
+	m.addjitter_ms = nil
+}
+
+// SetSkipDates sets the "skip_dates" field.
+func (m *RoutineTriggerMutation) SetSkipDates(s []string) {
+	m.skip_dates = &s
+	m.appendskip_dates = nil
+}
+
+// SkipDates returns the value of the "skip_dates" field in the mutation.
+func (m *RoutineTriggerMutation) SkipDates() (r []string, exists bool) {
+	v := m.skip_dates
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSkipDates returns the old "skip_dates" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldSkipDates(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSkipDates is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSkipDates requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSkipDates: %w", err)
+	}
+	return oldValue.SkipDates, nil
+}
+
+// AppendSkipDates adds s to the "skip_dates" field.
+func (m *RoutineTriggerMutation) AppendSkipDates(s []string) {
+	m.appendskip_dates = append(m.appendskip_dates, s...)
+}
+
+// AppendedSkipDates returns the list of values that were appended to the "skip_dates" field in this mutation.
+func (m *RoutineTriggerMutation) AppendedSkipDates() ([]string, bool) {
+	if len(m.appendskip_dates) == 0 {
+		return nil, false
+	}
+	return m.appendskip_dates, true
+}
+
+// ResetSkipDates resets all changes to the "skip_dates" field.
+func (m *RoutineTriggerMutation) ResetSkipDates() {
+	m.skip_dates = nil
+	m.appendskip_dates = nil
+}
+
+// SetStartDeadlineMs sets the "start_deadline_ms" field.
+func (m *RoutineTriggerMutation) SetStartDeadlineMs(i int64) {
+	m.start_deadline_ms = &i
+	m.addstart_deadline_ms = nil
+}
+
+// StartDeadlineMs returns the value of the "start_deadline_ms" field in the mutation.
+func (m *RoutineTriggerMutation) StartDeadlineMs() (r int64, exists bool) {
+	v := m.start_deadline_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStartDeadlineMs returns the old "start_deadline_ms" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldStartDeadlineMs(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStartDeadlineMs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStartDeadlineMs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStartDeadlineMs: %w", err)
+	}
+	return oldValue.StartDeadlineMs, nil
+}
+
+// AddStartDeadlineMs adds i to the "start_deadline_ms" field.
+func (m *RoutineTriggerMutation) AddStartDeadlineMs(i int64) {
+	if m.addstart_deadline_ms != nil {
+		*m.addstart_deadline_ms += i
+	} else {
+		m.addstart_deadline_ms = &i
+	}
+}
+
+// AddedStartDeadlineMs returns the value that was added to the "start_deadline_ms" field in this mutation.
+func (m *RoutineTriggerMutation) AddedStartDeadlineMs() (r int64, exists bool) {
+	v := m.addstart_deadline_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearStartDeadlineMs clears the value of the "start_deadline_ms" field.
+func (m *RoutineTriggerMutation) ClearStartDeadlineMs() {
+	m.start_deadline_ms = nil
+	m.addstart_deadline_ms = nil
+	m.clearedFields[routinetrigger.FieldStartDeadlineMs] = struct{}{}
+}
+
+// StartDeadlineMsCleared returns if the "start_deadline_ms" field was cleared in this mutation.
+func (m *RoutineTriggerMutation) StartDeadlineMsCleared() bool {
+	_, ok := m.clearedFields[routinetrigger.FieldStartDeadlineMs]
+	return ok
+}
+
+// ResetStartDeadlineMs resets all changes to the "start_deadline_ms" field.
+func (m *RoutineTriggerMutation) ResetStartDeadlineMs() {
+	m.start_deadline_ms = nil
+	m.addstart_deadline_ms = nil
+	delete(m.clearedFields, routinetrigger.FieldStartDeadlineMs)
+}
+
+// SetMissedTicks sets the "missed_ticks" field.
+func (m *RoutineTriggerMutation) SetMissedTicks(i int) {
+	m.missed_ticks = &i
+	m.addmissed_ticks = nil
+}
+
+// MissedTicks returns the value of the "missed_ticks" field in the mutation.
+func (m *RoutineTriggerMutation) MissedTicks() (r int, exists bool) {
+	v := m.missed_ticks
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMissedTicks returns the old "missed_ticks" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldMissedTicks(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMissedTicks is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMissedTicks requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMissedTicks: %w", err)
+	}
+	return oldValue.MissedTicks, nil
+}
+
+// AddMissedTicks adds i to the "missed_ticks" field.
+func (m *RoutineTriggerMutation) AddMissedTicks(i int) {
+	if m.addmissed_ticks != nil {
+		*m.addmissed_ticks += i
+	} else {
+		m.addmissed_ticks = &i
+	}
+}
+
+// AddedMissedTicks returns the value that was added to the "missed_ticks" field in this mutation.
+func (m *RoutineTriggerMutation) AddedMissedTicks() (r int, exists bool) {
+	v := m.addmissed_ticks
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetMissedTicks resets all changes to the "missed_ticks" field.
+func (m *RoutineTriggerMutation) ResetMissedTicks() {
+	m.missed_ticks = nil
+	m.addmissed_ticks = nil
+}
+
+// SetMissedSince sets the "missed_since" field.
+func (m *RoutineTriggerMutation) SetMissedSince(t time.Time) {
+	m.missed_since = &t
+}
+
+// MissedSince returns the value of the "missed_since" field in the mutation.
+func (m *RoutineTriggerMutation) MissedSince() (r time.Time, exists bool) {
+	v := m.missed_since
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMissedSince returns the old "missed_since" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldMissedSince(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMissedSince is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMissedSince requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMissedSince: %w", err)
+	}
+	return oldValue.MissedSince, nil
+}
+
+// ClearMissedSince clears the value of the "missed_since" field.
+func (m *RoutineTriggerMutation) ClearMissedSince() {
+	m.missed_since = nil
+	m.clearedFields[routinetrigger.FieldMissedSince] = struct{}{}
+}
+
+// MissedSinceCleared returns if the "missed_since" field was cleared in this mutation.
+func (m *RoutineTriggerMutation) MissedSinceCleared() bool {
+	_, ok := m.clearedFields[routinetrigger.FieldMissedSince]
+	return ok
+}
+
+// ResetMissedSince resets all changes to the "missed_since" field.
+func (m *RoutineTriggerMutation) ResetMissedSince() {
+	m.missed_since = nil
+	delete(m.clearedFields, routinetrigger.FieldMissedSince)
+}
+
+// SetMissedTruncated sets the "missed_truncated" field.
+func (m *RoutineTriggerMutation) SetMissedTruncated(b bool) {
+	m.missed_truncated = &b
+}
+
+// MissedTruncated returns the value of the "missed_truncated" field in the mutation.
+func (m *RoutineTriggerMutation) MissedTruncated() (r bool, exists bool) {
+	v := m.missed_truncated
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMissedTruncated returns the old "missed_truncated" field's value of the RoutineTrigger entity.
+// If the RoutineTrigger object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoutineTriggerMutation) OldMissedTruncated(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMissedTruncated is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMissedTruncated requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMissedTruncated: %w", err)
+	}
+	return oldValue.MissedTruncated, nil
+}
+
+// ResetMissedTruncated resets all changes to the "missed_truncated" field.
+func (m *RoutineTriggerMutation) ResetMissedTruncated() {
+	m.missed_truncated = nil
 }
 
 // SetNextRunAt sets the "next_run_at" field.
@@ -22494,7 +23133,7 @@ func (m *RoutineTriggerMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RoutineTriggerMutation) Fields() []string {
-	fields := make([]string, 0, 24)
+	fields := make([]string, 0, 33)
 	if m.created_at != nil {
 		fields = append(fields, routinetrigger.FieldCreatedAt)
 	}
@@ -22524,6 +23163,33 @@ func (m *RoutineTriggerMutation) Fields() []string {
 	}
 	if m.time_zone != nil {
 		fields = append(fields, routinetrigger.FieldTimeZone)
+	}
+	if m.at != nil {
+		fields = append(fields, routinetrigger.FieldAt)
+	}
+	if m.starts_at != nil {
+		fields = append(fields, routinetrigger.FieldStartsAt)
+	}
+	if m.ends_at != nil {
+		fields = append(fields, routinetrigger.FieldEndsAt)
+	}
+	if m.jitter_ms != nil {
+		fields = append(fields, routinetrigger.FieldJitterMs)
+	}
+	if m.skip_dates != nil {
+		fields = append(fields, routinetrigger.FieldSkipDates)
+	}
+	if m.start_deadline_ms != nil {
+		fields = append(fields, routinetrigger.FieldStartDeadlineMs)
+	}
+	if m.missed_ticks != nil {
+		fields = append(fields, routinetrigger.FieldMissedTicks)
+	}
+	if m.missed_since != nil {
+		fields = append(fields, routinetrigger.FieldMissedSince)
+	}
+	if m.missed_truncated != nil {
+		fields = append(fields, routinetrigger.FieldMissedTruncated)
 	}
 	if m.next_run_at != nil {
 		fields = append(fields, routinetrigger.FieldNextRunAt)
@@ -22595,6 +23261,24 @@ func (m *RoutineTriggerMutation) Field(name string) (ent.Value, bool) {
 		return m.Cron()
 	case routinetrigger.FieldTimeZone:
 		return m.TimeZone()
+	case routinetrigger.FieldAt:
+		return m.At()
+	case routinetrigger.FieldStartsAt:
+		return m.StartsAt()
+	case routinetrigger.FieldEndsAt:
+		return m.EndsAt()
+	case routinetrigger.FieldJitterMs:
+		return m.JitterMs()
+	case routinetrigger.FieldSkipDates:
+		return m.SkipDates()
+	case routinetrigger.FieldStartDeadlineMs:
+		return m.StartDeadlineMs()
+	case routinetrigger.FieldMissedTicks:
+		return m.MissedTicks()
+	case routinetrigger.FieldMissedSince:
+		return m.MissedSince()
+	case routinetrigger.FieldMissedTruncated:
+		return m.MissedTruncated()
 	case routinetrigger.FieldNextRunAt:
 		return m.NextRunAt()
 	case routinetrigger.FieldError:
@@ -22652,6 +23336,24 @@ func (m *RoutineTriggerMutation) OldField(ctx context.Context, name string) (ent
 		return m.OldCron(ctx)
 	case routinetrigger.FieldTimeZone:
 		return m.OldTimeZone(ctx)
+	case routinetrigger.FieldAt:
+		return m.OldAt(ctx)
+	case routinetrigger.FieldStartsAt:
+		return m.OldStartsAt(ctx)
+	case routinetrigger.FieldEndsAt:
+		return m.OldEndsAt(ctx)
+	case routinetrigger.FieldJitterMs:
+		return m.OldJitterMs(ctx)
+	case routinetrigger.FieldSkipDates:
+		return m.OldSkipDates(ctx)
+	case routinetrigger.FieldStartDeadlineMs:
+		return m.OldStartDeadlineMs(ctx)
+	case routinetrigger.FieldMissedTicks:
+		return m.OldMissedTicks(ctx)
+	case routinetrigger.FieldMissedSince:
+		return m.OldMissedSince(ctx)
+	case routinetrigger.FieldMissedTruncated:
+		return m.OldMissedTruncated(ctx)
 	case routinetrigger.FieldNextRunAt:
 		return m.OldNextRunAt(ctx)
 	case routinetrigger.FieldError:
@@ -22758,6 +23460,69 @@ func (m *RoutineTriggerMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetTimeZone(v)
+		return nil
+	case routinetrigger.FieldAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	case routinetrigger.FieldStartsAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStartsAt(v)
+		return nil
+	case routinetrigger.FieldEndsAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndsAt(v)
+		return nil
+	case routinetrigger.FieldJitterMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetJitterMs(v)
+		return nil
+	case routinetrigger.FieldSkipDates:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSkipDates(v)
+		return nil
+	case routinetrigger.FieldStartDeadlineMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStartDeadlineMs(v)
+		return nil
+	case routinetrigger.FieldMissedTicks:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMissedTicks(v)
+		return nil
+	case routinetrigger.FieldMissedSince:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMissedSince(v)
+		return nil
+	case routinetrigger.FieldMissedTruncated:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMissedTruncated(v)
 		return nil
 	case routinetrigger.FieldNextRunAt:
 		v, ok := value.(time.Time)
@@ -22868,6 +23633,15 @@ func (m *RoutineTriggerMutation) AddedFields() []string {
 	if m.addrevision != nil {
 		fields = append(fields, routinetrigger.FieldRevision)
 	}
+	if m.addjitter_ms != nil {
+		fields = append(fields, routinetrigger.FieldJitterMs)
+	}
+	if m.addstart_deadline_ms != nil {
+		fields = append(fields, routinetrigger.FieldStartDeadlineMs)
+	}
+	if m.addmissed_ticks != nil {
+		fields = append(fields, routinetrigger.FieldMissedTicks)
+	}
 	if m.addreplay_window_ms != nil {
 		fields = append(fields, routinetrigger.FieldReplayWindowMs)
 	}
@@ -22881,6 +23655,12 @@ func (m *RoutineTriggerMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case routinetrigger.FieldRevision:
 		return m.AddedRevision()
+	case routinetrigger.FieldJitterMs:
+		return m.AddedJitterMs()
+	case routinetrigger.FieldStartDeadlineMs:
+		return m.AddedStartDeadlineMs()
+	case routinetrigger.FieldMissedTicks:
+		return m.AddedMissedTicks()
 	case routinetrigger.FieldReplayWindowMs:
 		return m.AddedReplayWindowMs()
 	}
@@ -22898,6 +23678,27 @@ func (m *RoutineTriggerMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddRevision(v)
+		return nil
+	case routinetrigger.FieldJitterMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddJitterMs(v)
+		return nil
+	case routinetrigger.FieldStartDeadlineMs:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddStartDeadlineMs(v)
+		return nil
+	case routinetrigger.FieldMissedTicks:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMissedTicks(v)
 		return nil
 	case routinetrigger.FieldReplayWindowMs:
 		v, ok := value.(int64)
@@ -22922,6 +23723,21 @@ func (m *RoutineTriggerMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(routinetrigger.FieldTimeZone) {
 		fields = append(fields, routinetrigger.FieldTimeZone)
+	}
+	if m.FieldCleared(routinetrigger.FieldAt) {
+		fields = append(fields, routinetrigger.FieldAt)
+	}
+	if m.FieldCleared(routinetrigger.FieldStartsAt) {
+		fields = append(fields, routinetrigger.FieldStartsAt)
+	}
+	if m.FieldCleared(routinetrigger.FieldEndsAt) {
+		fields = append(fields, routinetrigger.FieldEndsAt)
+	}
+	if m.FieldCleared(routinetrigger.FieldStartDeadlineMs) {
+		fields = append(fields, routinetrigger.FieldStartDeadlineMs)
+	}
+	if m.FieldCleared(routinetrigger.FieldMissedSince) {
+		fields = append(fields, routinetrigger.FieldMissedSince)
 	}
 	if m.FieldCleared(routinetrigger.FieldNextRunAt) {
 		fields = append(fields, routinetrigger.FieldNextRunAt)
@@ -22978,6 +23794,21 @@ func (m *RoutineTriggerMutation) ClearField(name string) error {
 		return nil
 	case routinetrigger.FieldTimeZone:
 		m.ClearTimeZone()
+		return nil
+	case routinetrigger.FieldAt:
+		m.ClearAt()
+		return nil
+	case routinetrigger.FieldStartsAt:
+		m.ClearStartsAt()
+		return nil
+	case routinetrigger.FieldEndsAt:
+		m.ClearEndsAt()
+		return nil
+	case routinetrigger.FieldStartDeadlineMs:
+		m.ClearStartDeadlineMs()
+		return nil
+	case routinetrigger.FieldMissedSince:
+		m.ClearMissedSince()
 		return nil
 	case routinetrigger.FieldNextRunAt:
 		m.ClearNextRunAt()
@@ -23049,6 +23880,33 @@ func (m *RoutineTriggerMutation) ResetField(name string) error {
 		return nil
 	case routinetrigger.FieldTimeZone:
 		m.ResetTimeZone()
+		return nil
+	case routinetrigger.FieldAt:
+		m.ResetAt()
+		return nil
+	case routinetrigger.FieldStartsAt:
+		m.ResetStartsAt()
+		return nil
+	case routinetrigger.FieldEndsAt:
+		m.ResetEndsAt()
+		return nil
+	case routinetrigger.FieldJitterMs:
+		m.ResetJitterMs()
+		return nil
+	case routinetrigger.FieldSkipDates:
+		m.ResetSkipDates()
+		return nil
+	case routinetrigger.FieldStartDeadlineMs:
+		m.ResetStartDeadlineMs()
+		return nil
+	case routinetrigger.FieldMissedTicks:
+		m.ResetMissedTicks()
+		return nil
+	case routinetrigger.FieldMissedSince:
+		m.ResetMissedSince()
+		return nil
+	case routinetrigger.FieldMissedTruncated:
+		m.ResetMissedTruncated()
 		return nil
 	case routinetrigger.FieldNextRunAt:
 		m.ResetNextRunAt()

@@ -50,6 +50,10 @@ type RoutineRun struct {
 	MissedSince *time.Time `json:"missed_since,omitempty"`
 	// MissedTruncated holds the value of the "missed_truncated" field.
 	MissedTruncated bool `json:"missed_truncated,omitempty"`
+	// LateByMs holds the value of the "late_by_ms" field.
+	LateByMs *int64 `json:"late_by_ms,omitempty"`
+	// Backfilled holds the value of the "backfilled" field.
+	Backfilled bool `json:"backfilled,omitempty"`
 	// TaskID holds the value of the "task_id" field.
 	TaskID xid.ID `json:"task_id,omitempty"`
 	// CoalescedIntoID holds the value of the "coalesced_into_id" field.
@@ -203,9 +207,9 @@ func (*RoutineRun) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case routinerun.FieldVariables:
 			values[i] = new([]byte)
-		case routinerun.FieldMissedTruncated:
+		case routinerun.FieldMissedTruncated, routinerun.FieldBackfilled:
 			values[i] = new(sql.NullBool)
-		case routinerun.FieldMissedTicks:
+		case routinerun.FieldMissedTicks, routinerun.FieldLateByMs:
 			values[i] = new(sql.NullInt64)
 		case routinerun.FieldSource, routinerun.FieldStatus, routinerun.FieldSkipReason, routinerun.FieldFireKey, routinerun.FieldDispatchFingerprint, routinerun.FieldError:
 			values[i] = new(sql.NullString)
@@ -316,6 +320,19 @@ func (_m *RoutineRun) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field missed_truncated", values[i])
 			} else if value.Valid {
 				_m.MissedTruncated = value.Bool
+			}
+		case routinerun.FieldLateByMs:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field late_by_ms", values[i])
+			} else if value.Valid {
+				_m.LateByMs = new(int64)
+				*_m.LateByMs = value.Int64
+			}
+		case routinerun.FieldBackfilled:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field backfilled", values[i])
+			} else if value.Valid {
+				_m.Backfilled = value.Bool
 			}
 		case routinerun.FieldTaskID:
 			if value, ok := values[i].(*xid.ID); !ok {
@@ -493,6 +510,14 @@ func (_m *RoutineRun) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("missed_truncated=")
 	builder.WriteString(fmt.Sprintf("%v", _m.MissedTruncated))
+	builder.WriteString(", ")
+	if v := _m.LateByMs; v != nil {
+		builder.WriteString("late_by_ms=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("backfilled=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Backfilled))
 	builder.WriteString(", ")
 	builder.WriteString("task_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.TaskID))

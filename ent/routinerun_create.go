@@ -172,6 +172,34 @@ func (_c *RoutineRunCreate) SetNillableMissedTruncated(v *bool) *RoutineRunCreat
 	return _c
 }
 
+// SetLateByMs sets the "late_by_ms" field.
+func (_c *RoutineRunCreate) SetLateByMs(v int64) *RoutineRunCreate {
+	_c.mutation.SetLateByMs(v)
+	return _c
+}
+
+// SetNillableLateByMs sets the "late_by_ms" field if the given value is not nil.
+func (_c *RoutineRunCreate) SetNillableLateByMs(v *int64) *RoutineRunCreate {
+	if v != nil {
+		_c.SetLateByMs(*v)
+	}
+	return _c
+}
+
+// SetBackfilled sets the "backfilled" field.
+func (_c *RoutineRunCreate) SetBackfilled(v bool) *RoutineRunCreate {
+	_c.mutation.SetBackfilled(v)
+	return _c
+}
+
+// SetNillableBackfilled sets the "backfilled" field if the given value is not nil.
+func (_c *RoutineRunCreate) SetNillableBackfilled(v *bool) *RoutineRunCreate {
+	if v != nil {
+		_c.SetBackfilled(*v)
+	}
+	return _c
+}
+
 // SetTaskID sets the "task_id" field.
 func (_c *RoutineRunCreate) SetTaskID(v xid.ID) *RoutineRunCreate {
 	_c.mutation.SetTaskID(v)
@@ -412,6 +440,10 @@ func (_c *RoutineRunCreate) defaults() {
 		v := routinerun.DefaultMissedTruncated
 		_c.mutation.SetMissedTruncated(v)
 	}
+	if _, ok := _c.mutation.Backfilled(); !ok {
+		v := routinerun.DefaultBackfilled
+		_c.mutation.SetBackfilled(v)
+	}
 	if _, ok := _c.mutation.ID(); !ok {
 		v := routinerun.DefaultID()
 		_c.mutation.SetID(v)
@@ -483,6 +515,9 @@ func (_c *RoutineRunCreate) check() error {
 	}
 	if _, ok := _c.mutation.MissedTruncated(); !ok {
 		return &ValidationError{Name: "missed_truncated", err: errors.New(`ent: missing required field "RoutineRun.missed_truncated"`)}
+	}
+	if _, ok := _c.mutation.Backfilled(); !ok {
+		return &ValidationError{Name: "backfilled", err: errors.New(`ent: missing required field "RoutineRun.backfilled"`)}
 	}
 	if v, ok := _c.mutation.TaskID(); ok {
 		if err := routinerun.TaskIDValidator(string(v)); err != nil {
@@ -596,6 +631,14 @@ func (_c *RoutineRunCreate) createSpec() (*RoutineRun, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.MissedTruncated(); ok {
 		_spec.SetField(routinerun.FieldMissedTruncated, field.TypeBool, value)
 		_node.MissedTruncated = value
+	}
+	if value, ok := _c.mutation.LateByMs(); ok {
+		_spec.SetField(routinerun.FieldLateByMs, field.TypeInt64, value)
+		_node.LateByMs = &value
+	}
+	if value, ok := _c.mutation.Backfilled(); ok {
+		_spec.SetField(routinerun.FieldBackfilled, field.TypeBool, value)
+		_node.Backfilled = value
 	}
 	if value, ok := _c.mutation.DispatchFingerprint(); ok {
 		_spec.SetField(routinerun.FieldDispatchFingerprint, field.TypeString, value)
@@ -981,6 +1024,42 @@ func (u *RoutineRunUpsert) UpdateMissedTruncated() *RoutineRunUpsert {
 	return u
 }
 
+// SetLateByMs sets the "late_by_ms" field.
+func (u *RoutineRunUpsert) SetLateByMs(v int64) *RoutineRunUpsert {
+	u.Set(routinerun.FieldLateByMs, v)
+	return u
+}
+
+// UpdateLateByMs sets the "late_by_ms" field to the value that was provided on create.
+func (u *RoutineRunUpsert) UpdateLateByMs() *RoutineRunUpsert {
+	u.SetExcluded(routinerun.FieldLateByMs)
+	return u
+}
+
+// AddLateByMs adds v to the "late_by_ms" field.
+func (u *RoutineRunUpsert) AddLateByMs(v int64) *RoutineRunUpsert {
+	u.Add(routinerun.FieldLateByMs, v)
+	return u
+}
+
+// ClearLateByMs clears the value of the "late_by_ms" field.
+func (u *RoutineRunUpsert) ClearLateByMs() *RoutineRunUpsert {
+	u.SetNull(routinerun.FieldLateByMs)
+	return u
+}
+
+// SetBackfilled sets the "backfilled" field.
+func (u *RoutineRunUpsert) SetBackfilled(v bool) *RoutineRunUpsert {
+	u.Set(routinerun.FieldBackfilled, v)
+	return u
+}
+
+// UpdateBackfilled sets the "backfilled" field to the value that was provided on create.
+func (u *RoutineRunUpsert) UpdateBackfilled() *RoutineRunUpsert {
+	u.SetExcluded(routinerun.FieldBackfilled)
+	return u
+}
+
 // SetTaskID sets the "task_id" field.
 func (u *RoutineRunUpsert) SetTaskID(v xid.ID) *RoutineRunUpsert {
 	u.Set(routinerun.FieldTaskID, v)
@@ -1353,6 +1432,48 @@ func (u *RoutineRunUpsertOne) SetMissedTruncated(v bool) *RoutineRunUpsertOne {
 func (u *RoutineRunUpsertOne) UpdateMissedTruncated() *RoutineRunUpsertOne {
 	return u.Update(func(s *RoutineRunUpsert) {
 		s.UpdateMissedTruncated()
+	})
+}
+
+// SetLateByMs sets the "late_by_ms" field.
+func (u *RoutineRunUpsertOne) SetLateByMs(v int64) *RoutineRunUpsertOne {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.SetLateByMs(v)
+	})
+}
+
+// AddLateByMs adds v to the "late_by_ms" field.
+func (u *RoutineRunUpsertOne) AddLateByMs(v int64) *RoutineRunUpsertOne {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.AddLateByMs(v)
+	})
+}
+
+// UpdateLateByMs sets the "late_by_ms" field to the value that was provided on create.
+func (u *RoutineRunUpsertOne) UpdateLateByMs() *RoutineRunUpsertOne {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.UpdateLateByMs()
+	})
+}
+
+// ClearLateByMs clears the value of the "late_by_ms" field.
+func (u *RoutineRunUpsertOne) ClearLateByMs() *RoutineRunUpsertOne {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.ClearLateByMs()
+	})
+}
+
+// SetBackfilled sets the "backfilled" field.
+func (u *RoutineRunUpsertOne) SetBackfilled(v bool) *RoutineRunUpsertOne {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.SetBackfilled(v)
+	})
+}
+
+// UpdateBackfilled sets the "backfilled" field to the value that was provided on create.
+func (u *RoutineRunUpsertOne) UpdateBackfilled() *RoutineRunUpsertOne {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.UpdateBackfilled()
 	})
 }
 
@@ -1917,6 +2038,48 @@ func (u *RoutineRunUpsertBulk) SetMissedTruncated(v bool) *RoutineRunUpsertBulk 
 func (u *RoutineRunUpsertBulk) UpdateMissedTruncated() *RoutineRunUpsertBulk {
 	return u.Update(func(s *RoutineRunUpsert) {
 		s.UpdateMissedTruncated()
+	})
+}
+
+// SetLateByMs sets the "late_by_ms" field.
+func (u *RoutineRunUpsertBulk) SetLateByMs(v int64) *RoutineRunUpsertBulk {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.SetLateByMs(v)
+	})
+}
+
+// AddLateByMs adds v to the "late_by_ms" field.
+func (u *RoutineRunUpsertBulk) AddLateByMs(v int64) *RoutineRunUpsertBulk {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.AddLateByMs(v)
+	})
+}
+
+// UpdateLateByMs sets the "late_by_ms" field to the value that was provided on create.
+func (u *RoutineRunUpsertBulk) UpdateLateByMs() *RoutineRunUpsertBulk {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.UpdateLateByMs()
+	})
+}
+
+// ClearLateByMs clears the value of the "late_by_ms" field.
+func (u *RoutineRunUpsertBulk) ClearLateByMs() *RoutineRunUpsertBulk {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.ClearLateByMs()
+	})
+}
+
+// SetBackfilled sets the "backfilled" field.
+func (u *RoutineRunUpsertBulk) SetBackfilled(v bool) *RoutineRunUpsertBulk {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.SetBackfilled(v)
+	})
+}
+
+// UpdateBackfilled sets the "backfilled" field to the value that was provided on create.
+func (u *RoutineRunUpsertBulk) UpdateBackfilled() *RoutineRunUpsertBulk {
+	return u.Update(func(s *RoutineRunUpsert) {
+		s.UpdateBackfilled()
 	})
 }
 

@@ -212,6 +212,47 @@ func (_u *RoutineRunUpdate) SetNillableMissedTruncated(v *bool) *RoutineRunUpdat
 	return _u
 }
 
+// SetLateByMs sets the "late_by_ms" field.
+func (_u *RoutineRunUpdate) SetLateByMs(v int64) *RoutineRunUpdate {
+	_u.mutation.ResetLateByMs()
+	_u.mutation.SetLateByMs(v)
+	return _u
+}
+
+// SetNillableLateByMs sets the "late_by_ms" field if the given value is not nil.
+func (_u *RoutineRunUpdate) SetNillableLateByMs(v *int64) *RoutineRunUpdate {
+	if v != nil {
+		_u.SetLateByMs(*v)
+	}
+	return _u
+}
+
+// AddLateByMs adds value to the "late_by_ms" field.
+func (_u *RoutineRunUpdate) AddLateByMs(v int64) *RoutineRunUpdate {
+	_u.mutation.AddLateByMs(v)
+	return _u
+}
+
+// ClearLateByMs clears the value of the "late_by_ms" field.
+func (_u *RoutineRunUpdate) ClearLateByMs() *RoutineRunUpdate {
+	_u.mutation.ClearLateByMs()
+	return _u
+}
+
+// SetBackfilled sets the "backfilled" field.
+func (_u *RoutineRunUpdate) SetBackfilled(v bool) *RoutineRunUpdate {
+	_u.mutation.SetBackfilled(v)
+	return _u
+}
+
+// SetNillableBackfilled sets the "backfilled" field if the given value is not nil.
+func (_u *RoutineRunUpdate) SetNillableBackfilled(v *bool) *RoutineRunUpdate {
+	if v != nil {
+		_u.SetBackfilled(*v)
+	}
+	return _u
+}
+
 // SetTaskID sets the "task_id" field.
 func (_u *RoutineRunUpdate) SetTaskID(v xid.ID) *RoutineRunUpdate {
 	_u.mutation.SetTaskID(v)
@@ -677,6 +718,18 @@ func (_u *RoutineRunUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	}
 	if value, ok := _u.mutation.MissedTruncated(); ok {
 		_spec.SetField(routinerun.FieldMissedTruncated, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.LateByMs(); ok {
+		_spec.SetField(routinerun.FieldLateByMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLateByMs(); ok {
+		_spec.AddField(routinerun.FieldLateByMs, field.TypeInt64, value)
+	}
+	if _u.mutation.LateByMsCleared() {
+		_spec.ClearField(routinerun.FieldLateByMs, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.Backfilled(); ok {
+		_spec.SetField(routinerun.FieldBackfilled, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.DispatchFingerprint(); ok {
 		_spec.SetField(routinerun.FieldDispatchFingerprint, field.TypeString, value)
@@ -1181,6 +1234,47 @@ func (_u *RoutineRunUpdateOne) SetNillableMissedTruncated(v *bool) *RoutineRunUp
 	return _u
 }
 
+// SetLateByMs sets the "late_by_ms" field.
+func (_u *RoutineRunUpdateOne) SetLateByMs(v int64) *RoutineRunUpdateOne {
+	_u.mutation.ResetLateByMs()
+	_u.mutation.SetLateByMs(v)
+	return _u
+}
+
+// SetNillableLateByMs sets the "late_by_ms" field if the given value is not nil.
+func (_u *RoutineRunUpdateOne) SetNillableLateByMs(v *int64) *RoutineRunUpdateOne {
+	if v != nil {
+		_u.SetLateByMs(*v)
+	}
+	return _u
+}
+
+// AddLateByMs adds value to the "late_by_ms" field.
+func (_u *RoutineRunUpdateOne) AddLateByMs(v int64) *RoutineRunUpdateOne {
+	_u.mutation.AddLateByMs(v)
+	return _u
+}
+
+// ClearLateByMs clears the value of the "late_by_ms" field.
+func (_u *RoutineRunUpdateOne) ClearLateByMs() *RoutineRunUpdateOne {
+	_u.mutation.ClearLateByMs()
+	return _u
+}
+
+// SetBackfilled sets the "backfilled" field.
+func (_u *RoutineRunUpdateOne) SetBackfilled(v bool) *RoutineRunUpdateOne {
+	_u.mutation.SetBackfilled(v)
+	return _u
+}
+
+// SetNillableBackfilled sets the "backfilled" field if the given value is not nil.
+func (_u *RoutineRunUpdateOne) SetNillableBackfilled(v *bool) *RoutineRunUpdateOne {
+	if v != nil {
+		_u.SetBackfilled(*v)
+	}
+	return _u
+}
+
 // SetTaskID sets the "task_id" field.
 func (_u *RoutineRunUpdateOne) SetTaskID(v xid.ID) *RoutineRunUpdateOne {
 	_u.mutation.SetTaskID(v)
@@ -1676,6 +1770,18 @@ func (_u *RoutineRunUpdateOne) sqlSave(ctx context.Context) (_node *RoutineRun, 
 	}
 	if value, ok := _u.mutation.MissedTruncated(); ok {
 		_spec.SetField(routinerun.FieldMissedTruncated, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.LateByMs(); ok {
+		_spec.SetField(routinerun.FieldLateByMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLateByMs(); ok {
+		_spec.AddField(routinerun.FieldLateByMs, field.TypeInt64, value)
+	}
+	if _u.mutation.LateByMsCleared() {
+		_spec.ClearField(routinerun.FieldLateByMs, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.Backfilled(); ok {
+		_spec.SetField(routinerun.FieldBackfilled, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.DispatchFingerprint(); ok {
 		_spec.SetField(routinerun.FieldDispatchFingerprint, field.TypeString, value)

@@ -42,6 +42,24 @@ type RoutineTrigger struct {
 	Cron *string `json:"cron,omitempty"`
 	// TimeZone holds the value of the "time_zone" field.
 	TimeZone *string `json:"time_zone,omitempty"`
+	// At holds the value of the "at" field.
+	At *time.Time `json:"at,omitempty"`
+	// StartsAt holds the value of the "starts_at" field.
+	StartsAt *time.Time `json:"starts_at,omitempty"`
+	// EndsAt holds the value of the "ends_at" field.
+	EndsAt *time.Time `json:"ends_at,omitempty"`
+	// JitterMs holds the value of the "jitter_ms" field.
+	JitterMs int64 `json:"jitter_ms,omitempty"`
+	// SkipDates holds the value of the "skip_dates" field.
+	SkipDates []string `json:"skip_dates,omitempty"`
+	// StartDeadlineMs holds the value of the "start_deadline_ms" field.
+	StartDeadlineMs *int64 `json:"start_deadline_ms,omitempty"`
+	// MissedTicks holds the value of the "missed_ticks" field.
+	MissedTicks int `json:"missed_ticks,omitempty"`
+	// MissedSince holds the value of the "missed_since" field.
+	MissedSince *time.Time `json:"missed_since,omitempty"`
+	// MissedTruncated holds the value of the "missed_truncated" field.
+	MissedTruncated bool `json:"missed_truncated,omitempty"`
 	// NextRunAt holds the value of the "next_run_at" field.
 	NextRunAt *time.Time `json:"next_run_at,omitempty"`
 	// Error holds the value of the "error" field.
@@ -116,15 +134,15 @@ func (*RoutineTrigger) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case routinetrigger.FieldConditions:
+		case routinetrigger.FieldSkipDates, routinetrigger.FieldConditions:
 			values[i] = new([]byte)
-		case routinetrigger.FieldEnabled, routinetrigger.FieldRequireTimestamp:
+		case routinetrigger.FieldEnabled, routinetrigger.FieldMissedTruncated, routinetrigger.FieldRequireTimestamp:
 			values[i] = new(sql.NullBool)
-		case routinetrigger.FieldRevision, routinetrigger.FieldReplayWindowMs:
+		case routinetrigger.FieldRevision, routinetrigger.FieldJitterMs, routinetrigger.FieldStartDeadlineMs, routinetrigger.FieldMissedTicks, routinetrigger.FieldReplayWindowMs:
 			values[i] = new(sql.NullInt64)
 		case routinetrigger.FieldKind, routinetrigger.FieldCron, routinetrigger.FieldTimeZone, routinetrigger.FieldError, routinetrigger.FieldPublicID, routinetrigger.FieldSigningMode, routinetrigger.FieldSecretSealed, routinetrigger.FieldSecretHint, routinetrigger.FieldPreviousSecretSealed, routinetrigger.FieldPreset:
 			values[i] = new(sql.NullString)
-		case routinetrigger.FieldCreatedAt, routinetrigger.FieldUpdatedAt, routinetrigger.FieldLastFiredAt, routinetrigger.FieldNextRunAt, routinetrigger.FieldSecretRotatedAt, routinetrigger.FieldPreviousSecretExpiresAt, routinetrigger.FieldDeletedAt:
+		case routinetrigger.FieldCreatedAt, routinetrigger.FieldUpdatedAt, routinetrigger.FieldLastFiredAt, routinetrigger.FieldAt, routinetrigger.FieldStartsAt, routinetrigger.FieldEndsAt, routinetrigger.FieldMissedSince, routinetrigger.FieldNextRunAt, routinetrigger.FieldSecretRotatedAt, routinetrigger.FieldPreviousSecretExpiresAt, routinetrigger.FieldDeletedAt:
 			values[i] = new(sql.NullTime)
 		case routinetrigger.FieldID, routinetrigger.FieldWorkspaceID, routinetrigger.FieldRoutineID:
 			values[i] = new(xid.ID)
@@ -211,6 +229,67 @@ func (_m *RoutineTrigger) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.TimeZone = new(string)
 				*_m.TimeZone = value.String
+			}
+		case routinetrigger.FieldAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field at", values[i])
+			} else if value.Valid {
+				_m.At = new(time.Time)
+				*_m.At = value.Time
+			}
+		case routinetrigger.FieldStartsAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field starts_at", values[i])
+			} else if value.Valid {
+				_m.StartsAt = new(time.Time)
+				*_m.StartsAt = value.Time
+			}
+		case routinetrigger.FieldEndsAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field ends_at", values[i])
+			} else if value.Valid {
+				_m.EndsAt = new(time.Time)
+				*_m.EndsAt = value.Time
+			}
+		case routinetrigger.FieldJitterMs:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field jitter_ms", values[i])
+			} else if value.Valid {
+				_m.JitterMs = value.Int64
+			}
+		case routinetrigger.FieldSkipDates:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field skip_dates", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.SkipDates); err != nil {
+					return fmt.Errorf("unmarshal field skip_dates: %w", err)
+				}
+			}
+		case routinetrigger.FieldStartDeadlineMs:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field start_deadline_ms", values[i])
+			} else if value.Valid {
+				_m.StartDeadlineMs = new(int64)
+				*_m.StartDeadlineMs = value.Int64
+			}
+		case routinetrigger.FieldMissedTicks:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field missed_ticks", values[i])
+			} else if value.Valid {
+				_m.MissedTicks = int(value.Int64)
+			}
+		case routinetrigger.FieldMissedSince:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field missed_since", values[i])
+			} else if value.Valid {
+				_m.MissedSince = new(time.Time)
+				*_m.MissedSince = value.Time
+			}
+		case routinetrigger.FieldMissedTruncated:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field missed_truncated", values[i])
+			} else if value.Valid {
+				_m.MissedTruncated = value.Bool
 			}
 		case routinetrigger.FieldNextRunAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -390,6 +469,43 @@ func (_m *RoutineTrigger) String() string {
 		builder.WriteString("time_zone=")
 		builder.WriteString(*v)
 	}
+	builder.WriteString(", ")
+	if v := _m.At; v != nil {
+		builder.WriteString("at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.StartsAt; v != nil {
+		builder.WriteString("starts_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.EndsAt; v != nil {
+		builder.WriteString("ends_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("jitter_ms=")
+	builder.WriteString(fmt.Sprintf("%v", _m.JitterMs))
+	builder.WriteString(", ")
+	builder.WriteString("skip_dates=")
+	builder.WriteString(fmt.Sprintf("%v", _m.SkipDates))
+	builder.WriteString(", ")
+	if v := _m.StartDeadlineMs; v != nil {
+		builder.WriteString("start_deadline_ms=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("missed_ticks=")
+	builder.WriteString(fmt.Sprintf("%v", _m.MissedTicks))
+	builder.WriteString(", ")
+	if v := _m.MissedSince; v != nil {
+		builder.WriteString("missed_since=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("missed_truncated=")
+	builder.WriteString(fmt.Sprintf("%v", _m.MissedTruncated))
 	builder.WriteString(", ")
 	if v := _m.NextRunAt; v != nil {
 		builder.WriteString("next_run_at=")

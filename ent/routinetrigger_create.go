@@ -143,6 +143,124 @@ func (_c *RoutineTriggerCreate) SetNillableTimeZone(v *string) *RoutineTriggerCr
 	return _c
 }
 
+// SetAt sets the "at" field.
+func (_c *RoutineTriggerCreate) SetAt(v time.Time) *RoutineTriggerCreate {
+	_c.mutation.SetAt(v)
+	return _c
+}
+
+// SetNillableAt sets the "at" field if the given value is not nil.
+func (_c *RoutineTriggerCreate) SetNillableAt(v *time.Time) *RoutineTriggerCreate {
+	if v != nil {
+		_c.SetAt(*v)
+	}
+	return _c
+}
+
+// SetStartsAt sets the "starts_at" field.
+func (_c *RoutineTriggerCreate) SetStartsAt(v time.Time) *RoutineTriggerCreate {
+	_c.mutation.SetStartsAt(v)
+	return _c
+}
+
+// SetNillableStartsAt sets the "starts_at" field if the given value is not nil.
+func (_c *RoutineTriggerCreate) SetNillableStartsAt(v *time.Time) *RoutineTriggerCreate {
+	if v != nil {
+		_c.SetStartsAt(*v)
+	}
+	return _c
+}
+
+// SetEndsAt sets the "ends_at" field.
+func (_c *RoutineTriggerCreate) SetEndsAt(v time.Time) *RoutineTriggerCreate {
+	_c.mutation.SetEndsAt(v)
+	return _c
+}
+
+// SetNillableEndsAt sets the "ends_at" field if the given value is not nil.
+func (_c *RoutineTriggerCreate) SetNillableEndsAt(v *time.Time) *RoutineTriggerCreate {
+	if v != nil {
+		_c.SetEndsAt(*v)
+	}
+	return _c
+}
+
+// SetJitterMs sets the "jitter_ms" field.
+func (_c *RoutineTriggerCreate) SetJitterMs(v int64) *RoutineTriggerCreate {
+	_c.mutation.SetJitterMs(v)
+	return _c
+}
+
+// SetNillableJitterMs sets the "jitter_ms" field if the given value is not nil.
+func (_c *RoutineTriggerCreate) SetNillableJitterMs(v *int64) *RoutineTriggerCreate {
+	if v != nil {
+		_c.SetJitterMs(*v)
+	}
+	return _c
+}
+
+// SetSkipDates sets the "skip_dates" field.
+func (_c *RoutineTriggerCreate) SetSkipDates(v []string) *RoutineTriggerCreate {
+	_c.mutation.SetSkipDates(v)
+	return _c
+}
+
+// SetStartDeadlineMs sets the "start_deadline_ms" field.
+func (_c *RoutineTriggerCreate) SetStartDeadlineMs(v int64) *RoutineTriggerCreate {
+	_c.mutation.SetStartDeadlineMs(v)
+	return _c
+}
+
+// SetNillableStartDeadlineMs sets the "start_deadline_ms" field if the given value is not nil.
+func (_c *RoutineTriggerCreate) SetNillableStartDeadlineMs(v *int64) *RoutineTriggerCreate {
+	if v != nil {
+		_c.SetStartDeadlineMs(*v)
+	}
+	return _c
+}
+
+// SetMissedTicks sets the "missed_ticks" field.
+func (_c *RoutineTriggerCreate) SetMissedTicks(v int) *RoutineTriggerCreate {
+	_c.mutation.SetMissedTicks(v)
+	return _c
+}
+
+// SetNillableMissedTicks sets the "missed_ticks" field if the given value is not nil.
+func (_c *RoutineTriggerCreate) SetNillableMissedTicks(v *int) *RoutineTriggerCreate {
+	if v != nil {
+		_c.SetMissedTicks(*v)
+	}
+	return _c
+}
+
+// SetMissedSince sets the "missed_since" field.
+func (_c *RoutineTriggerCreate) SetMissedSince(v time.Time) *RoutineTriggerCreate {
+	_c.mutation.SetMissedSince(v)
+	return _c
+}
+
+// SetNillableMissedSince sets the "missed_since" field if the given value is not nil.
+func (_c *RoutineTriggerCreate) SetNillableMissedSince(v *time.Time) *RoutineTriggerCreate {
+	if v != nil {
+		_c.SetMissedSince(*v)
+	}
+	return _c
+}
+
+// SetMissedTruncated sets the "missed_truncated" field.
+func (_c *RoutineTriggerCreate) SetMissedTruncated(v bool) *RoutineTriggerCreate {
+	_c.mutation.SetMissedTruncated(v)
+	return _c
+}
+
+// SetNillableMissedTruncated sets the "missed_truncated" field if the given value is not nil.
+func (_c *RoutineTriggerCreate) SetNillableMissedTruncated(v *bool) *RoutineTriggerCreate {
+	if v != nil {
+		_c.SetMissedTruncated(*v)
+	}
+	return _c
+}
+
 // SetNextRunAt sets the "next_run_at" field.
 func (_c *RoutineTriggerCreate) SetNextRunAt(v time.Time) *RoutineTriggerCreate {
 	_c.mutation.SetNextRunAt(v)
@@ -398,6 +516,22 @@ func (_c *RoutineTriggerCreate) defaults() {
 		v := routinetrigger.DefaultEnabled
 		_c.mutation.SetEnabled(v)
 	}
+	if _, ok := _c.mutation.JitterMs(); !ok {
+		v := routinetrigger.DefaultJitterMs
+		_c.mutation.SetJitterMs(v)
+	}
+	if _, ok := _c.mutation.SkipDates(); !ok {
+		v := routinetrigger.DefaultSkipDates
+		_c.mutation.SetSkipDates(v)
+	}
+	if _, ok := _c.mutation.MissedTicks(); !ok {
+		v := routinetrigger.DefaultMissedTicks
+		_c.mutation.SetMissedTicks(v)
+	}
+	if _, ok := _c.mutation.MissedTruncated(); !ok {
+		v := routinetrigger.DefaultMissedTruncated
+		_c.mutation.SetMissedTruncated(v)
+	}
 	if _, ok := _c.mutation.ReplayWindowMs(); !ok {
 		v := routinetrigger.DefaultReplayWindowMs
 		_c.mutation.SetReplayWindowMs(v)
@@ -453,6 +587,18 @@ func (_c *RoutineTriggerCreate) check() error {
 		if err := routinetrigger.TimeZoneValidator(v); err != nil {
 			return &ValidationError{Name: "time_zone", err: fmt.Errorf(`ent: validator failed for field "RoutineTrigger.time_zone": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.JitterMs(); !ok {
+		return &ValidationError{Name: "jitter_ms", err: errors.New(`ent: missing required field "RoutineTrigger.jitter_ms"`)}
+	}
+	if _, ok := _c.mutation.SkipDates(); !ok {
+		return &ValidationError{Name: "skip_dates", err: errors.New(`ent: missing required field "RoutineTrigger.skip_dates"`)}
+	}
+	if _, ok := _c.mutation.MissedTicks(); !ok {
+		return &ValidationError{Name: "missed_ticks", err: errors.New(`ent: missing required field "RoutineTrigger.missed_ticks"`)}
+	}
+	if _, ok := _c.mutation.MissedTruncated(); !ok {
+		return &ValidationError{Name: "missed_truncated", err: errors.New(`ent: missing required field "RoutineTrigger.missed_truncated"`)}
 	}
 	if v, ok := _c.mutation.Error(); ok {
 		if err := routinetrigger.ErrorValidator(v); err != nil {
@@ -566,6 +712,42 @@ func (_c *RoutineTriggerCreate) createSpec() (*RoutineTrigger, *sqlgraph.CreateS
 	if value, ok := _c.mutation.TimeZone(); ok {
 		_spec.SetField(routinetrigger.FieldTimeZone, field.TypeString, value)
 		_node.TimeZone = &value
+	}
+	if value, ok := _c.mutation.At(); ok {
+		_spec.SetField(routinetrigger.FieldAt, field.TypeTime, value)
+		_node.At = &value
+	}
+	if value, ok := _c.mutation.StartsAt(); ok {
+		_spec.SetField(routinetrigger.FieldStartsAt, field.TypeTime, value)
+		_node.StartsAt = &value
+	}
+	if value, ok := _c.mutation.EndsAt(); ok {
+		_spec.SetField(routinetrigger.FieldEndsAt, field.TypeTime, value)
+		_node.EndsAt = &value
+	}
+	if value, ok := _c.mutation.JitterMs(); ok {
+		_spec.SetField(routinetrigger.FieldJitterMs, field.TypeInt64, value)
+		_node.JitterMs = value
+	}
+	if value, ok := _c.mutation.SkipDates(); ok {
+		_spec.SetField(routinetrigger.FieldSkipDates, field.TypeJSON, value)
+		_node.SkipDates = value
+	}
+	if value, ok := _c.mutation.StartDeadlineMs(); ok {
+		_spec.SetField(routinetrigger.FieldStartDeadlineMs, field.TypeInt64, value)
+		_node.StartDeadlineMs = &value
+	}
+	if value, ok := _c.mutation.MissedTicks(); ok {
+		_spec.SetField(routinetrigger.FieldMissedTicks, field.TypeInt, value)
+		_node.MissedTicks = value
+	}
+	if value, ok := _c.mutation.MissedSince(); ok {
+		_spec.SetField(routinetrigger.FieldMissedSince, field.TypeTime, value)
+		_node.MissedSince = &value
+	}
+	if value, ok := _c.mutation.MissedTruncated(); ok {
+		_spec.SetField(routinetrigger.FieldMissedTruncated, field.TypeBool, value)
+		_node.MissedTruncated = value
 	}
 	if value, ok := _c.mutation.NextRunAt(); ok {
 		_spec.SetField(routinetrigger.FieldNextRunAt, field.TypeTime, value)
@@ -826,6 +1008,162 @@ func (u *RoutineTriggerUpsert) UpdateTimeZone() *RoutineTriggerUpsert {
 // ClearTimeZone clears the value of the "time_zone" field.
 func (u *RoutineTriggerUpsert) ClearTimeZone() *RoutineTriggerUpsert {
 	u.SetNull(routinetrigger.FieldTimeZone)
+	return u
+}
+
+// SetAt sets the "at" field.
+func (u *RoutineTriggerUpsert) SetAt(v time.Time) *RoutineTriggerUpsert {
+	u.Set(routinetrigger.FieldAt, v)
+	return u
+}
+
+// UpdateAt sets the "at" field to the value that was provided on create.
+func (u *RoutineTriggerUpsert) UpdateAt() *RoutineTriggerUpsert {
+	u.SetExcluded(routinetrigger.FieldAt)
+	return u
+}
+
+// ClearAt clears the value of the "at" field.
+func (u *RoutineTriggerUpsert) ClearAt() *RoutineTriggerUpsert {
+	u.SetNull(routinetrigger.FieldAt)
+	return u
+}
+
+// SetStartsAt sets the "starts_at" field.
+func (u *RoutineTriggerUpsert) SetStartsAt(v time.Time) *RoutineTriggerUpsert {
+	u.Set(routinetrigger.FieldStartsAt, v)
+	return u
+}
+
+// UpdateStartsAt sets the "starts_at" field to the value that was provided on create.
+func (u *RoutineTriggerUpsert) UpdateStartsAt() *RoutineTriggerUpsert {
+	u.SetExcluded(routinetrigger.FieldStartsAt)
+	return u
+}
+
+// ClearStartsAt clears the value of the "starts_at" field.
+func (u *RoutineTriggerUpsert) ClearStartsAt() *RoutineTriggerUpsert {
+	u.SetNull(routinetrigger.FieldStartsAt)
+	return u
+}
+
+// SetEndsAt sets the "ends_at" field.
+func (u *RoutineTriggerUpsert) SetEndsAt(v time.Time) *RoutineTriggerUpsert {
+	u.Set(routinetrigger.FieldEndsAt, v)
+	return u
+}
+
+// UpdateEndsAt sets the "ends_at" field to the value that was provided on create.
+func (u *RoutineTriggerUpsert) UpdateEndsAt() *RoutineTriggerUpsert {
+	u.SetExcluded(routinetrigger.FieldEndsAt)
+	return u
+}
+
+// ClearEndsAt clears the value of the "ends_at" field.
+func (u *RoutineTriggerUpsert) ClearEndsAt() *RoutineTriggerUpsert {
+	u.SetNull(routinetrigger.FieldEndsAt)
+	return u
+}
+
+// SetJitterMs sets the "jitter_ms" field.
+func (u *RoutineTriggerUpsert) SetJitterMs(v int64) *RoutineTriggerUpsert {
+	u.Set(routinetrigger.FieldJitterMs, v)
+	return u
+}
+
+// UpdateJitterMs sets the "jitter_ms" field to the value that was provided on create.
+func (u *RoutineTriggerUpsert) UpdateJitterMs() *RoutineTriggerUpsert {
+	u.SetExcluded(routinetrigger.FieldJitterMs)
+	return u
+}
+
+// AddJitterMs adds v to the "jitter_ms" field.
+func (u *RoutineTriggerUpsert) AddJitterMs(v int64) *RoutineTriggerUpsert {
+	u.Add(routinetrigger.FieldJitterMs, v)
+	return u
+}
+
+// SetSkipDates sets the "skip_dates" field.
+func (u *RoutineTriggerUpsert) SetSkipDates(v []string) *RoutineTriggerUpsert {
+	u.Set(routinetrigger.FieldSkipDates, v)
+	return u
+}
+
+// UpdateSkipDates sets the "skip_dates" field to the value that was provided on create.
+func (u *RoutineTriggerUpsert) UpdateSkipDates() *RoutineTriggerUpsert {
+	u.SetExcluded(routinetrigger.FieldSkipDates)
+	return u
+}
+
+// SetStartDeadlineMs sets the "start_deadline_ms" field.
+func (u *RoutineTriggerUpsert) SetStartDeadlineMs(v int64) *RoutineTriggerUpsert {
+	u.Set(routinetrigger.FieldStartDeadlineMs, v)
+	return u
+}
+
+// UpdateStartDeadlineMs sets the "start_deadline_ms" field to the value that was provided on create.
+func (u *RoutineTriggerUpsert) UpdateStartDeadlineMs() *RoutineTriggerUpsert {
+	u.SetExcluded(routinetrigger.FieldStartDeadlineMs)
+	return u
+}
+
+// AddStartDeadlineMs adds v to the "start_deadline_ms" field.
+func (u *RoutineTriggerUpsert) AddStartDeadlineMs(v int64) *RoutineTriggerUpsert {
+	u.Add(routinetrigger.FieldStartDeadlineMs, v)
+	return u
+}
+
+// ClearStartDeadlineMs clears the value of the "start_deadline_ms" field.
+func (u *RoutineTriggerUpsert) ClearStartDeadlineMs() *RoutineTriggerUpsert {
+	u.SetNull(routinetrigger.FieldStartDeadlineMs)
+	return u
+}
+
+// SetMissedTicks sets the "missed_ticks" field.
+func (u *RoutineTriggerUpsert) SetMissedTicks(v int) *RoutineTriggerUpsert {
+	u.Set(routinetrigger.FieldMissedTicks, v)
+	return u
+}
+
+// UpdateMissedTicks sets the "missed_ticks" field to the value that was provided on create.
+func (u *RoutineTriggerUpsert) UpdateMissedTicks() *RoutineTriggerUpsert {
+	u.SetExcluded(routinetrigger.FieldMissedTicks)
+	return u
+}
+
+// AddMissedTicks adds v to the "missed_ticks" field.
+func (u *RoutineTriggerUpsert) AddMissedTicks(v int) *RoutineTriggerUpsert {
+	u.Add(routinetrigger.FieldMissedTicks, v)
+	return u
+}
+
+// SetMissedSince sets the "missed_since" field.
+func (u *RoutineTriggerUpsert) SetMissedSince(v time.Time) *RoutineTriggerUpsert {
+	u.Set(routinetrigger.FieldMissedSince, v)
+	return u
+}
+
+// UpdateMissedSince sets the "missed_since" field to the value that was provided on create.
+func (u *RoutineTriggerUpsert) UpdateMissedSince() *RoutineTriggerUpsert {
+	u.SetExcluded(routinetrigger.FieldMissedSince)
+	return u
+}
+
+// ClearMissedSince clears the value of the "missed_since" field.
+func (u *RoutineTriggerUpsert) ClearMissedSince() *RoutineTriggerUpsert {
+	u.SetNull(routinetrigger.FieldMissedSince)
+	return u
+}
+
+// SetMissedTruncated sets the "missed_truncated" field.
+func (u *RoutineTriggerUpsert) SetMissedTruncated(v bool) *RoutineTriggerUpsert {
+	u.Set(routinetrigger.FieldMissedTruncated, v)
+	return u
+}
+
+// UpdateMissedTruncated sets the "missed_truncated" field to the value that was provided on create.
+func (u *RoutineTriggerUpsert) UpdateMissedTruncated() *RoutineTriggerUpsert {
+	u.SetExcluded(routinetrigger.FieldMissedTruncated)
 	return u
 }
 
@@ -1260,6 +1598,188 @@ func (u *RoutineTriggerUpsertOne) UpdateTimeZone() *RoutineTriggerUpsertOne {
 func (u *RoutineTriggerUpsertOne) ClearTimeZone() *RoutineTriggerUpsertOne {
 	return u.Update(func(s *RoutineTriggerUpsert) {
 		s.ClearTimeZone()
+	})
+}
+
+// SetAt sets the "at" field.
+func (u *RoutineTriggerUpsertOne) SetAt(v time.Time) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetAt(v)
+	})
+}
+
+// UpdateAt sets the "at" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertOne) UpdateAt() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateAt()
+	})
+}
+
+// ClearAt clears the value of the "at" field.
+func (u *RoutineTriggerUpsertOne) ClearAt() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearAt()
+	})
+}
+
+// SetStartsAt sets the "starts_at" field.
+func (u *RoutineTriggerUpsertOne) SetStartsAt(v time.Time) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetStartsAt(v)
+	})
+}
+
+// UpdateStartsAt sets the "starts_at" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertOne) UpdateStartsAt() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateStartsAt()
+	})
+}
+
+// ClearStartsAt clears the value of the "starts_at" field.
+func (u *RoutineTriggerUpsertOne) ClearStartsAt() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearStartsAt()
+	})
+}
+
+// SetEndsAt sets the "ends_at" field.
+func (u *RoutineTriggerUpsertOne) SetEndsAt(v time.Time) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetEndsAt(v)
+	})
+}
+
+// UpdateEndsAt sets the "ends_at" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertOne) UpdateEndsAt() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateEndsAt()
+	})
+}
+
+// ClearEndsAt clears the value of the "ends_at" field.
+func (u *RoutineTriggerUpsertOne) ClearEndsAt() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearEndsAt()
+	})
+}
+
+// SetJitterMs sets the "jitter_ms" field.
+func (u *RoutineTriggerUpsertOne) SetJitterMs(v int64) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetJitterMs(v)
+	})
+}
+
+// AddJitterMs adds v to the "jitter_ms" field.
+func (u *RoutineTriggerUpsertOne) AddJitterMs(v int64) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.AddJitterMs(v)
+	})
+}
+
+// UpdateJitterMs sets the "jitter_ms" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertOne) UpdateJitterMs() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateJitterMs()
+	})
+}
+
+// SetSkipDates sets the "skip_dates" field.
+func (u *RoutineTriggerUpsertOne) SetSkipDates(v []string) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetSkipDates(v)
+	})
+}
+
+// UpdateSkipDates sets the "skip_dates" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertOne) UpdateSkipDates() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateSkipDates()
+	})
+}
+
+// SetStartDeadlineMs sets the "start_deadline_ms" field.
+func (u *RoutineTriggerUpsertOne) SetStartDeadlineMs(v int64) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetStartDeadlineMs(v)
+	})
+}
+
+// AddStartDeadlineMs adds v to the "start_deadline_ms" field.
+func (u *RoutineTriggerUpsertOne) AddStartDeadlineMs(v int64) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.AddStartDeadlineMs(v)
+	})
+}
+
+// UpdateStartDeadlineMs sets the "start_deadline_ms" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertOne) UpdateStartDeadlineMs() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateStartDeadlineMs()
+	})
+}
+
+// ClearStartDeadlineMs clears the value of the "start_deadline_ms" field.
+func (u *RoutineTriggerUpsertOne) ClearStartDeadlineMs() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearStartDeadlineMs()
+	})
+}
+
+// SetMissedTicks sets the "missed_ticks" field.
+func (u *RoutineTriggerUpsertOne) SetMissedTicks(v int) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetMissedTicks(v)
+	})
+}
+
+// AddMissedTicks adds v to the "missed_ticks" field.
+func (u *RoutineTriggerUpsertOne) AddMissedTicks(v int) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.AddMissedTicks(v)
+	})
+}
+
+// UpdateMissedTicks sets the "missed_ticks" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertOne) UpdateMissedTicks() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateMissedTicks()
+	})
+}
+
+// SetMissedSince sets the "missed_since" field.
+func (u *RoutineTriggerUpsertOne) SetMissedSince(v time.Time) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetMissedSince(v)
+	})
+}
+
+// UpdateMissedSince sets the "missed_since" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertOne) UpdateMissedSince() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateMissedSince()
+	})
+}
+
+// ClearMissedSince clears the value of the "missed_since" field.
+func (u *RoutineTriggerUpsertOne) ClearMissedSince() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearMissedSince()
+	})
+}
+
+// SetMissedTruncated sets the "missed_truncated" field.
+func (u *RoutineTriggerUpsertOne) SetMissedTruncated(v bool) *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetMissedTruncated(v)
+	})
+}
+
+// UpdateMissedTruncated sets the "missed_truncated" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertOne) UpdateMissedTruncated() *RoutineTriggerUpsertOne {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateMissedTruncated()
 	})
 }
 
@@ -1901,6 +2421,188 @@ func (u *RoutineTriggerUpsertBulk) UpdateTimeZone() *RoutineTriggerUpsertBulk {
 func (u *RoutineTriggerUpsertBulk) ClearTimeZone() *RoutineTriggerUpsertBulk {
 	return u.Update(func(s *RoutineTriggerUpsert) {
 		s.ClearTimeZone()
+	})
+}
+
+// SetAt sets the "at" field.
+func (u *RoutineTriggerUpsertBulk) SetAt(v time.Time) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetAt(v)
+	})
+}
+
+// UpdateAt sets the "at" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertBulk) UpdateAt() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateAt()
+	})
+}
+
+// ClearAt clears the value of the "at" field.
+func (u *RoutineTriggerUpsertBulk) ClearAt() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearAt()
+	})
+}
+
+// SetStartsAt sets the "starts_at" field.
+func (u *RoutineTriggerUpsertBulk) SetStartsAt(v time.Time) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetStartsAt(v)
+	})
+}
+
+// UpdateStartsAt sets the "starts_at" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertBulk) UpdateStartsAt() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateStartsAt()
+	})
+}
+
+// ClearStartsAt clears the value of the "starts_at" field.
+func (u *RoutineTriggerUpsertBulk) ClearStartsAt() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearStartsAt()
+	})
+}
+
+// SetEndsAt sets the "ends_at" field.
+func (u *RoutineTriggerUpsertBulk) SetEndsAt(v time.Time) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetEndsAt(v)
+	})
+}
+
+// UpdateEndsAt sets the "ends_at" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertBulk) UpdateEndsAt() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateEndsAt()
+	})
+}
+
+// ClearEndsAt clears the value of the "ends_at" field.
+func (u *RoutineTriggerUpsertBulk) ClearEndsAt() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearEndsAt()
+	})
+}
+
+// SetJitterMs sets the "jitter_ms" field.
+func (u *RoutineTriggerUpsertBulk) SetJitterMs(v int64) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetJitterMs(v)
+	})
+}
+
+// AddJitterMs adds v to the "jitter_ms" field.
+func (u *RoutineTriggerUpsertBulk) AddJitterMs(v int64) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.AddJitterMs(v)
+	})
+}
+
+// UpdateJitterMs sets the "jitter_ms" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertBulk) UpdateJitterMs() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateJitterMs()
+	})
+}
+
+// SetSkipDates sets the "skip_dates" field.
+func (u *RoutineTriggerUpsertBulk) SetSkipDates(v []string) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetSkipDates(v)
+	})
+}
+
+// UpdateSkipDates sets the "skip_dates" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertBulk) UpdateSkipDates() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateSkipDates()
+	})
+}
+
+// SetStartDeadlineMs sets the "start_deadline_ms" field.
+func (u *RoutineTriggerUpsertBulk) SetStartDeadlineMs(v int64) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetStartDeadlineMs(v)
+	})
+}
+
+// AddStartDeadlineMs adds v to the "start_deadline_ms" field.
+func (u *RoutineTriggerUpsertBulk) AddStartDeadlineMs(v int64) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.AddStartDeadlineMs(v)
+	})
+}
+
+// UpdateStartDeadlineMs sets the "start_deadline_ms" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertBulk) UpdateStartDeadlineMs() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateStartDeadlineMs()
+	})
+}
+
+// ClearStartDeadlineMs clears the value of the "start_deadline_ms" field.
+func (u *RoutineTriggerUpsertBulk) ClearStartDeadlineMs() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearStartDeadlineMs()
+	})
+}
+
+// SetMissedTicks sets the "missed_ticks" field.
+func (u *RoutineTriggerUpsertBulk) SetMissedTicks(v int) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetMissedTicks(v)
+	})
+}
+
+// AddMissedTicks adds v to the "missed_ticks" field.
+func (u *RoutineTriggerUpsertBulk) AddMissedTicks(v int) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.AddMissedTicks(v)
+	})
+}
+
+// UpdateMissedTicks sets the "missed_ticks" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertBulk) UpdateMissedTicks() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateMissedTicks()
+	})
+}
+
+// SetMissedSince sets the "missed_since" field.
+func (u *RoutineTriggerUpsertBulk) SetMissedSince(v time.Time) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetMissedSince(v)
+	})
+}
+
+// UpdateMissedSince sets the "missed_since" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertBulk) UpdateMissedSince() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateMissedSince()
+	})
+}
+
+// ClearMissedSince clears the value of the "missed_since" field.
+func (u *RoutineTriggerUpsertBulk) ClearMissedSince() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.ClearMissedSince()
+	})
+}
+
+// SetMissedTruncated sets the "missed_truncated" field.
+func (u *RoutineTriggerUpsertBulk) SetMissedTruncated(v bool) *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.SetMissedTruncated(v)
+	})
+}
+
+// UpdateMissedTruncated sets the "missed_truncated" field to the value that was provided on create.
+func (u *RoutineTriggerUpsertBulk) UpdateMissedTruncated() *RoutineTriggerUpsertBulk {
+	return u.Update(func(s *RoutineTriggerUpsert) {
+		s.UpdateMissedTruncated()
 	})
 }
 

@@ -162,6 +162,181 @@ func (_u *RoutineTriggerUpdate) ClearTimeZone() *RoutineTriggerUpdate {
 	return _u
 }
 
+// SetAt sets the "at" field.
+func (_u *RoutineTriggerUpdate) SetAt(v time.Time) *RoutineTriggerUpdate {
+	_u.mutation.SetAt(v)
+	return _u
+}
+
+// SetNillableAt sets the "at" field if the given value is not nil.
+func (_u *RoutineTriggerUpdate) SetNillableAt(v *time.Time) *RoutineTriggerUpdate {
+	if v != nil {
+		_u.SetAt(*v)
+	}
+	return _u
+}
+
+// ClearAt clears the value of the "at" field.
+func (_u *RoutineTriggerUpdate) ClearAt() *RoutineTriggerUpdate {
+	_u.mutation.ClearAt()
+	return _u
+}
+
+// SetStartsAt sets the "starts_at" field.
+func (_u *RoutineTriggerUpdate) SetStartsAt(v time.Time) *RoutineTriggerUpdate {
+	_u.mutation.SetStartsAt(v)
+	return _u
+}
+
+// SetNillableStartsAt sets the "starts_at" field if the given value is not nil.
+func (_u *RoutineTriggerUpdate) SetNillableStartsAt(v *time.Time) *RoutineTriggerUpdate {
+	if v != nil {
+		_u.SetStartsAt(*v)
+	}
+	return _u
+}
+
+// ClearStartsAt clears the value of the "starts_at" field.
+func (_u *RoutineTriggerUpdate) ClearStartsAt() *RoutineTriggerUpdate {
+	_u.mutation.ClearStartsAt()
+	return _u
+}
+
+// SetEndsAt sets the "ends_at" field.
+func (_u *RoutineTriggerUpdate) SetEndsAt(v time.Time) *RoutineTriggerUpdate {
+	_u.mutation.SetEndsAt(v)
+	return _u
+}
+
+// SetNillableEndsAt sets the "ends_at" field if the given value is not nil.
+func (_u *RoutineTriggerUpdate) SetNillableEndsAt(v *time.Time) *RoutineTriggerUpdate {
+	if v != nil {
+		_u.SetEndsAt(*v)
+	}
+	return _u
+}
+
+// ClearEndsAt clears the value of the "ends_at" field.
+func (_u *RoutineTriggerUpdate) ClearEndsAt() *RoutineTriggerUpdate {
+	_u.mutation.ClearEndsAt()
+	return _u
+}
+
+// SetJitterMs sets the "jitter_ms" field.
+func (_u *RoutineTriggerUpdate) SetJitterMs(v int64) *RoutineTriggerUpdate {
+	_u.mutation.ResetJitterMs()
+	_u.mutation.SetJitterMs(v)
+	return _u
+}
+
+// SetNillableJitterMs sets the "jitter_ms" field if the given value is not nil.
+func (_u *RoutineTriggerUpdate) SetNillableJitterMs(v *int64) *RoutineTriggerUpdate {
+	if v != nil {
+		_u.SetJitterMs(*v)
+	}
+	return _u
+}
+
+// AddJitterMs adds value to the "jitter_ms" field.
+func (_u *RoutineTriggerUpdate) AddJitterMs(v int64) *RoutineTriggerUpdate {
+	_u.mutation.AddJitterMs(v)
+	return _u
+}
+
+// SetSkipDates sets the "skip_dates" field.
+func (_u *RoutineTriggerUpdate) SetSkipDates(v []string) *RoutineTriggerUpdate {
+	_u.mutation.SetSkipDates(v)
+	return _u
+}
+
+// AppendSkipDates appends value to the "skip_dates" field.
+func (_u *RoutineTriggerUpdate) AppendSkipDates(v []string) *RoutineTriggerUpdate {
+	_u.mutation.AppendSkipDates(v)
+	return _u
+}
+
+// SetStartDeadlineMs sets the "start_deadline_ms" field.
+func (_u *RoutineTriggerUpdate) SetStartDeadlineMs(v int64) *RoutineTriggerUpdate {
+	_u.mutation.ResetStartDeadlineMs()
+	_u.mutation.SetStartDeadlineMs(v)
+	return _u
+}
+
+// SetNillableStartDeadlineMs sets the "start_deadline_ms" field if the given value is not nil.
+func (_u *RoutineTriggerUpdate) SetNillableStartDeadlineMs(v *int64) *RoutineTriggerUpdate {
+	if v != nil {
+		_u.SetStartDeadlineMs(*v)
+	}
+	return _u
+}
+
+// AddStartDeadlineMs adds value to the "start_deadline_ms" field.
+func (_u *RoutineTriggerUpdate) AddStartDeadlineMs(v int64) *RoutineTriggerUpdate {
+	_u.mutation.AddStartDeadlineMs(v)
+	return _u
+}
+
+// ClearStartDeadlineMs clears the value of the "start_deadline_ms" field.
+func (_u *RoutineTriggerUpdate) ClearStartDeadlineMs() *RoutineTriggerUpdate {
+	_u.mutation.ClearStartDeadlineMs()
+	return _u
+}
+
+// SetMissedTicks sets the "missed_ticks" field.
+func (_u *RoutineTriggerUpdate) SetMissedTicks(v int) *RoutineTriggerUpdate {
+	_u.mutation.ResetMissedTicks()
+	_u.mutation.SetMissedTicks(v)
+	return _u
+}
+
+// SetNillableMissedTicks sets the "missed_ticks" field if the given value is not nil.
+func (_u *RoutineTriggerUpdate) SetNillableMissedTicks(v *int) *RoutineTriggerUpdate {
+	if v != nil {
+		_u.SetMissedTicks(*v)
+	}
+	return _u
+}
+
+// AddMissedTicks adds value to the "missed_ticks" field.
+func (_u *RoutineTriggerUpdate) AddMissedTicks(v int) *RoutineTriggerUpdate {
+	_u.mutation.AddMissedTicks(v)
+	return _u
+}
+
+// SetMissedSince sets the "missed_since" field.
+func (_u *RoutineTriggerUpdate) SetMissedSince(v time.Time) *RoutineTriggerUpdate {
+	_u.mutation.SetMissedSince(v)
+	return _u
+}
+
+// SetNillableMissedSince sets the "missed_since" field if the given value is not nil.
+func (_u *RoutineTriggerUpdate) SetNillableMissedSince(v *time.Time) *RoutineTriggerUpdate {
+	if v != nil {
+		_u.SetMissedSince(*v)
+	}
+	return _u
+}
+
+// ClearMissedSince clears the value of the "missed_since" field.
+func (_u *RoutineTriggerUpdate) ClearMissedSince() *RoutineTriggerUpdate {
+	_u.mutation.ClearMissedSince()
+	return _u
+}
+
+// SetMissedTruncated sets the "missed_truncated" field.
+func (_u *RoutineTriggerUpdate) SetMissedTruncated(v bool) *RoutineTriggerUpdate {
+	_u.mutation.SetMissedTruncated(v)
+	return _u
+}
+
+// SetNillableMissedTruncated sets the "missed_truncated" field if the given value is not nil.
+func (_u *RoutineTriggerUpdate) SetNillableMissedTruncated(v *bool) *RoutineTriggerUpdate {
+	if v != nil {
+		_u.SetMissedTruncated(*v)
+	}
+	return _u
+}
+
 // SetNextRunAt sets the "next_run_at" field.
 func (_u *RoutineTriggerUpdate) SetNextRunAt(v time.Time) *RoutineTriggerUpdate {
 	_u.mutation.SetNextRunAt(v)
@@ -588,6 +763,62 @@ func (_u *RoutineTriggerUpdate) sqlSave(ctx context.Context) (_node int, err err
 	if _u.mutation.TimeZoneCleared() {
 		_spec.ClearField(routinetrigger.FieldTimeZone, field.TypeString)
 	}
+	if value, ok := _u.mutation.At(); ok {
+		_spec.SetField(routinetrigger.FieldAt, field.TypeTime, value)
+	}
+	if _u.mutation.AtCleared() {
+		_spec.ClearField(routinetrigger.FieldAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.StartsAt(); ok {
+		_spec.SetField(routinetrigger.FieldStartsAt, field.TypeTime, value)
+	}
+	if _u.mutation.StartsAtCleared() {
+		_spec.ClearField(routinetrigger.FieldStartsAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.EndsAt(); ok {
+		_spec.SetField(routinetrigger.FieldEndsAt, field.TypeTime, value)
+	}
+	if _u.mutation.EndsAtCleared() {
+		_spec.ClearField(routinetrigger.FieldEndsAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.JitterMs(); ok {
+		_spec.SetField(routinetrigger.FieldJitterMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedJitterMs(); ok {
+		_spec.AddField(routinetrigger.FieldJitterMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.SkipDates(); ok {
+		_spec.SetField(routinetrigger.FieldSkipDates, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedSkipDates(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, routinetrigger.FieldSkipDates, value)
+		})
+	}
+	if value, ok := _u.mutation.StartDeadlineMs(); ok {
+		_spec.SetField(routinetrigger.FieldStartDeadlineMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedStartDeadlineMs(); ok {
+		_spec.AddField(routinetrigger.FieldStartDeadlineMs, field.TypeInt64, value)
+	}
+	if _u.mutation.StartDeadlineMsCleared() {
+		_spec.ClearField(routinetrigger.FieldStartDeadlineMs, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.MissedTicks(); ok {
+		_spec.SetField(routinetrigger.FieldMissedTicks, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMissedTicks(); ok {
+		_spec.AddField(routinetrigger.FieldMissedTicks, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.MissedSince(); ok {
+		_spec.SetField(routinetrigger.FieldMissedSince, field.TypeTime, value)
+	}
+	if _u.mutation.MissedSinceCleared() {
+		_spec.ClearField(routinetrigger.FieldMissedSince, field.TypeTime)
+	}
+	if value, ok := _u.mutation.MissedTruncated(); ok {
+		_spec.SetField(routinetrigger.FieldMissedTruncated, field.TypeBool, value)
+	}
 	if value, ok := _u.mutation.NextRunAt(); ok {
 		_spec.SetField(routinetrigger.FieldNextRunAt, field.TypeTime, value)
 	}
@@ -848,6 +1079,181 @@ func (_u *RoutineTriggerUpdateOne) SetNillableTimeZone(v *string) *RoutineTrigge
 // ClearTimeZone clears the value of the "time_zone" field.
 func (_u *RoutineTriggerUpdateOne) ClearTimeZone() *RoutineTriggerUpdateOne {
 	_u.mutation.ClearTimeZone()
+	return _u
+}
+
+// SetAt sets the "at" field.
+func (_u *RoutineTriggerUpdateOne) SetAt(v time.Time) *RoutineTriggerUpdateOne {
+	_u.mutation.SetAt(v)
+	return _u
+}
+
+// SetNillableAt sets the "at" field if the given value is not nil.
+func (_u *RoutineTriggerUpdateOne) SetNillableAt(v *time.Time) *RoutineTriggerUpdateOne {
+	if v != nil {
+		_u.SetAt(*v)
+	}
+	return _u
+}
+
+// ClearAt clears the value of the "at" field.
+func (_u *RoutineTriggerUpdateOne) ClearAt() *RoutineTriggerUpdateOne {
+	_u.mutation.ClearAt()
+	return _u
+}
+
+// SetStartsAt sets the "starts_at" field.
+func (_u *RoutineTriggerUpdateOne) SetStartsAt(v time.Time) *RoutineTriggerUpdateOne {
+	_u.mutation.SetStartsAt(v)
+	return _u
+}
+
+// SetNillableStartsAt sets the "starts_at" field if the given value is not nil.
+func (_u *RoutineTriggerUpdateOne) SetNillableStartsAt(v *time.Time) *RoutineTriggerUpdateOne {
+	if v != nil {
+		_u.SetStartsAt(*v)
+	}
+	return _u
+}
+
+// ClearStartsAt clears the value of the "starts_at" field.
+func (_u *RoutineTriggerUpdateOne) ClearStartsAt() *RoutineTriggerUpdateOne {
+	_u.mutation.ClearStartsAt()
+	return _u
+}
+
+// SetEndsAt sets the "ends_at" field.
+func (_u *RoutineTriggerUpdateOne) SetEndsAt(v time.Time) *RoutineTriggerUpdateOne {
+	_u.mutation.SetEndsAt(v)
+	return _u
+}
+
+// SetNillableEndsAt sets the "ends_at" field if the given value is not nil.
+func (_u *RoutineTriggerUpdateOne) SetNillableEndsAt(v *time.Time) *RoutineTriggerUpdateOne {
+	if v != nil {
+		_u.SetEndsAt(*v)
+	}
+	return _u
+}
+
+// ClearEndsAt clears the value of the "ends_at" field.
+func (_u *RoutineTriggerUpdateOne) ClearEndsAt() *RoutineTriggerUpdateOne {
+	_u.mutation.ClearEndsAt()
+	return _u
+}
+
+// SetJitterMs sets the "jitter_ms" field.
+func (_u *RoutineTriggerUpdateOne) SetJitterMs(v int64) *RoutineTriggerUpdateOne {
+	_u.mutation.ResetJitterMs()
+	_u.mutation.SetJitterMs(v)
+	return _u
+}
+
+// SetNillableJitterMs sets the "jitter_ms" field if the given value is not nil.
+func (_u *RoutineTriggerUpdateOne) SetNillableJitterMs(v *int64) *RoutineTriggerUpdateOne {
+	if v != nil {
+		_u.SetJitterMs(*v)
+	}
+	return _u
+}
+
+// AddJitterMs adds value to the "jitter_ms" field.
+func (_u *RoutineTriggerUpdateOne) AddJitterMs(v int64) *RoutineTriggerUpdateOne {
+	_u.mutation.AddJitterMs(v)
+	return _u
+}
+
+// SetSkipDates sets the "skip_dates" field.
+func (_u *RoutineTriggerUpdateOne) SetSkipDates(v []string) *RoutineTriggerUpdateOne {
+	_u.mutation.SetSkipDates(v)
+	return _u
+}
+
+// AppendSkipDates appends value to the "skip_dates" field.
+func (_u *RoutineTriggerUpdateOne) AppendSkipDates(v []string) *RoutineTriggerUpdateOne {
+	_u.mutation.AppendSkipDates(v)
+	return _u
+}
+
+// SetStartDeadlineMs sets the "start_deadline_ms" field.
+func (_u *RoutineTriggerUpdateOne) SetStartDeadlineMs(v int64) *RoutineTriggerUpdateOne {
+	_u.mutation.ResetStartDeadlineMs()
+	_u.mutation.SetStartDeadlineMs(v)
+	return _u
+}
+
+// SetNillableStartDeadlineMs sets the "start_deadline_ms" field if the given value is not nil.
+func (_u *RoutineTriggerUpdateOne) SetNillableStartDeadlineMs(v *int64) *RoutineTriggerUpdateOne {
+	if v != nil {
+		_u.SetStartDeadlineMs(*v)
+	}
+	return _u
+}
+
+// AddStartDeadlineMs adds value to the "start_deadline_ms" field.
+func (_u *RoutineTriggerUpdateOne) AddStartDeadlineMs(v int64) *RoutineTriggerUpdateOne {
+	_u.mutation.AddStartDeadlineMs(v)
+	return _u
+}
+
+// ClearStartDeadlineMs clears the value of the "start_deadline_ms" field.
+func (_u *RoutineTriggerUpdateOne) ClearStartDeadlineMs() *RoutineTriggerUpdateOne {
+	_u.mutation.ClearStartDeadlineMs()
+	return _u
+}
+
+// SetMissedTicks sets the "missed_ticks" field.
+func (_u *RoutineTriggerUpdateOne) SetMissedTicks(v int) *RoutineTriggerUpdateOne {
+	_u.mutation.ResetMissedTicks()
+	_u.mutation.SetMissedTicks(v)
+	return _u
+}
+
+// SetNillableMissedTicks sets the "missed_ticks" field if the given value is not nil.
+func (_u *RoutineTriggerUpdateOne) SetNillableMissedTicks(v *int) *RoutineTriggerUpdateOne {
+	if v != nil {
+		_u.SetMissedTicks(*v)
+	}
+	return _u
+}
+
+// AddMissedTicks adds value to the "missed_ticks" field.
+func (_u *RoutineTriggerUpdateOne) AddMissedTicks(v int) *RoutineTriggerUpdateOne {
+	_u.mutation.AddMissedTicks(v)
+	return _u
+}
+
+// SetMissedSince sets the "missed_since" field.
+func (_u *RoutineTriggerUpdateOne) SetMissedSince(v time.Time) *RoutineTriggerUpdateOne {
+	_u.mutation.SetMissedSince(v)
+	return _u
+}
+
+// SetNillableMissedSince sets the "missed_since" field if the given value is not nil.
+func (_u *RoutineTriggerUpdateOne) SetNillableMissedSince(v *time.Time) *RoutineTriggerUpdateOne {
+	if v != nil {
+		_u.SetMissedSince(*v)
+	}
+	return _u
+}
+
+// ClearMissedSince clears the value of the "missed_since" field.
+func (_u *RoutineTriggerUpdateOne) ClearMissedSince() *RoutineTriggerUpdateOne {
+	_u.mutation.ClearMissedSince()
+	return _u
+}
+
+// SetMissedTruncated sets the "missed_truncated" field.
+func (_u *RoutineTriggerUpdateOne) SetMissedTruncated(v bool) *RoutineTriggerUpdateOne {
+	_u.mutation.SetMissedTruncated(v)
+	return _u
+}
+
+// SetNillableMissedTruncated sets the "missed_truncated" field if the given value is not nil.
+func (_u *RoutineTriggerUpdateOne) SetNillableMissedTruncated(v *bool) *RoutineTriggerUpdateOne {
+	if v != nil {
+		_u.SetMissedTruncated(*v)
+	}
 	return _u
 }
 
@@ -1306,6 +1712,62 @@ func (_u *RoutineTriggerUpdateOne) sqlSave(ctx context.Context) (_node *RoutineT
 	}
 	if _u.mutation.TimeZoneCleared() {
 		_spec.ClearField(routinetrigger.FieldTimeZone, field.TypeString)
+	}
+	if value, ok := _u.mutation.At(); ok {
+		_spec.SetField(routinetrigger.FieldAt, field.TypeTime, value)
+	}
+	if _u.mutation.AtCleared() {
+		_spec.ClearField(routinetrigger.FieldAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.StartsAt(); ok {
+		_spec.SetField(routinetrigger.FieldStartsAt, field.TypeTime, value)
+	}
+	if _u.mutation.StartsAtCleared() {
+		_spec.ClearField(routinetrigger.FieldStartsAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.EndsAt(); ok {
+		_spec.SetField(routinetrigger.FieldEndsAt, field.TypeTime, value)
+	}
+	if _u.mutation.EndsAtCleared() {
+		_spec.ClearField(routinetrigger.FieldEndsAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.JitterMs(); ok {
+		_spec.SetField(routinetrigger.FieldJitterMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedJitterMs(); ok {
+		_spec.AddField(routinetrigger.FieldJitterMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.SkipDates(); ok {
+		_spec.SetField(routinetrigger.FieldSkipDates, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedSkipDates(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, routinetrigger.FieldSkipDates, value)
+		})
+	}
+	if value, ok := _u.mutation.StartDeadlineMs(); ok {
+		_spec.SetField(routinetrigger.FieldStartDeadlineMs, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedStartDeadlineMs(); ok {
+		_spec.AddField(routinetrigger.FieldStartDeadlineMs, field.TypeInt64, value)
+	}
+	if _u.mutation.StartDeadlineMsCleared() {
+		_spec.ClearField(routinetrigger.FieldStartDeadlineMs, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.MissedTicks(); ok {
+		_spec.SetField(routinetrigger.FieldMissedTicks, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMissedTicks(); ok {
+		_spec.AddField(routinetrigger.FieldMissedTicks, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.MissedSince(); ok {
+		_spec.SetField(routinetrigger.FieldMissedSince, field.TypeTime, value)
+	}
+	if _u.mutation.MissedSinceCleared() {
+		_spec.ClearField(routinetrigger.FieldMissedSince, field.TypeTime)
+	}
+	if value, ok := _u.mutation.MissedTruncated(); ok {
+		_spec.SetField(routinetrigger.FieldMissedTruncated, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.NextRunAt(); ok {
 		_spec.SetField(routinetrigger.FieldNextRunAt, field.TypeTime, value)

@@ -891,20 +891,24 @@ func init() {
 	routinerunDescMissedTruncated := routinerunFields[9].Descriptor()
 	// routinerun.DefaultMissedTruncated holds the default value on creation for the missed_truncated field.
 	routinerun.DefaultMissedTruncated = routinerunDescMissedTruncated.Default.(bool)
+	// routinerunDescBackfilled is the schema descriptor for backfilled field.
+	routinerunDescBackfilled := routinerunFields[11].Descriptor()
+	// routinerun.DefaultBackfilled holds the default value on creation for the backfilled field.
+	routinerun.DefaultBackfilled = routinerunDescBackfilled.Default.(bool)
 	// routinerunDescTaskID is the schema descriptor for task_id field.
-	routinerunDescTaskID := routinerunFields[10].Descriptor()
+	routinerunDescTaskID := routinerunFields[12].Descriptor()
 	// routinerun.TaskIDValidator is a validator for the "task_id" field. It is called by the builders before save.
 	routinerun.TaskIDValidator = routinerunDescTaskID.Validators[0].(func(string) error)
 	// routinerunDescCoalescedIntoID is the schema descriptor for coalesced_into_id field.
-	routinerunDescCoalescedIntoID := routinerunFields[11].Descriptor()
+	routinerunDescCoalescedIntoID := routinerunFields[13].Descriptor()
 	// routinerun.CoalescedIntoIDValidator is a validator for the "coalesced_into_id" field. It is called by the builders before save.
 	routinerun.CoalescedIntoIDValidator = routinerunDescCoalescedIntoID.Validators[0].(func(string) error)
 	// routinerunDescHeldByID is the schema descriptor for held_by_id field.
-	routinerunDescHeldByID := routinerunFields[12].Descriptor()
+	routinerunDescHeldByID := routinerunFields[14].Descriptor()
 	// routinerun.HeldByIDValidator is a validator for the "held_by_id" field. It is called by the builders before save.
 	routinerun.HeldByIDValidator = routinerunDescHeldByID.Validators[0].(func(string) error)
 	// routinerunDescDispatchFingerprint is the schema descriptor for dispatch_fingerprint field.
-	routinerunDescDispatchFingerprint := routinerunFields[13].Descriptor()
+	routinerunDescDispatchFingerprint := routinerunFields[15].Descriptor()
 	// routinerun.DispatchFingerprintValidator is a validator for the "dispatch_fingerprint" field. It is called by the builders before save.
 	routinerun.DispatchFingerprintValidator = routinerunDescDispatchFingerprint.Validators[0].(func(string) error)
 	// routinerunDescID is the schema descriptor for id field.
@@ -956,28 +960,44 @@ func init() {
 	routinetriggerDescTimeZone := routinetriggerFields[5].Descriptor()
 	// routinetrigger.TimeZoneValidator is a validator for the "time_zone" field. It is called by the builders before save.
 	routinetrigger.TimeZoneValidator = routinetriggerDescTimeZone.Validators[0].(func(string) error)
+	// routinetriggerDescJitterMs is the schema descriptor for jitter_ms field.
+	routinetriggerDescJitterMs := routinetriggerFields[9].Descriptor()
+	// routinetrigger.DefaultJitterMs holds the default value on creation for the jitter_ms field.
+	routinetrigger.DefaultJitterMs = routinetriggerDescJitterMs.Default.(int64)
+	// routinetriggerDescSkipDates is the schema descriptor for skip_dates field.
+	routinetriggerDescSkipDates := routinetriggerFields[10].Descriptor()
+	// routinetrigger.DefaultSkipDates holds the default value on creation for the skip_dates field.
+	routinetrigger.DefaultSkipDates = routinetriggerDescSkipDates.Default.([]string)
+	// routinetriggerDescMissedTicks is the schema descriptor for missed_ticks field.
+	routinetriggerDescMissedTicks := routinetriggerFields[12].Descriptor()
+	// routinetrigger.DefaultMissedTicks holds the default value on creation for the missed_ticks field.
+	routinetrigger.DefaultMissedTicks = routinetriggerDescMissedTicks.Default.(int)
+	// routinetriggerDescMissedTruncated is the schema descriptor for missed_truncated field.
+	routinetriggerDescMissedTruncated := routinetriggerFields[14].Descriptor()
+	// routinetrigger.DefaultMissedTruncated holds the default value on creation for the missed_truncated field.
+	routinetrigger.DefaultMissedTruncated = routinetriggerDescMissedTruncated.Default.(bool)
 	// routinetriggerDescError is the schema descriptor for error field.
-	routinetriggerDescError := routinetriggerFields[7].Descriptor()
+	routinetriggerDescError := routinetriggerFields[16].Descriptor()
 	// routinetrigger.ErrorValidator is a validator for the "error" field. It is called by the builders before save.
 	routinetrigger.ErrorValidator = routinetriggerDescError.Validators[0].(func(string) error)
 	// routinetriggerDescPublicID is the schema descriptor for public_id field.
-	routinetriggerDescPublicID := routinetriggerFields[8].Descriptor()
+	routinetriggerDescPublicID := routinetriggerFields[17].Descriptor()
 	// routinetrigger.PublicIDValidator is a validator for the "public_id" field. It is called by the builders before save.
 	routinetrigger.PublicIDValidator = routinetriggerDescPublicID.Validators[0].(func(string) error)
 	// routinetriggerDescSecretHint is the schema descriptor for secret_hint field.
-	routinetriggerDescSecretHint := routinetriggerFields[11].Descriptor()
+	routinetriggerDescSecretHint := routinetriggerFields[20].Descriptor()
 	// routinetrigger.SecretHintValidator is a validator for the "secret_hint" field. It is called by the builders before save.
 	routinetrigger.SecretHintValidator = routinetriggerDescSecretHint.Validators[0].(func(string) error)
 	// routinetriggerDescReplayWindowMs is the schema descriptor for replay_window_ms field.
-	routinetriggerDescReplayWindowMs := routinetriggerFields[15].Descriptor()
+	routinetriggerDescReplayWindowMs := routinetriggerFields[24].Descriptor()
 	// routinetrigger.DefaultReplayWindowMs holds the default value on creation for the replay_window_ms field.
 	routinetrigger.DefaultReplayWindowMs = routinetriggerDescReplayWindowMs.Default.(int64)
 	// routinetriggerDescRequireTimestamp is the schema descriptor for require_timestamp field.
-	routinetriggerDescRequireTimestamp := routinetriggerFields[16].Descriptor()
+	routinetriggerDescRequireTimestamp := routinetriggerFields[25].Descriptor()
 	// routinetrigger.DefaultRequireTimestamp holds the default value on creation for the require_timestamp field.
 	routinetrigger.DefaultRequireTimestamp = routinetriggerDescRequireTimestamp.Default.(bool)
 	// routinetriggerDescConditions is the schema descriptor for conditions field.
-	routinetriggerDescConditions := routinetriggerFields[18].Descriptor()
+	routinetriggerDescConditions := routinetriggerFields[27].Descriptor()
 	// routinetrigger.DefaultConditions holds the default value on creation for the conditions field.
 	routinetrigger.DefaultConditions = routinetriggerDescConditions.Default.([]domain.WebhookCondition)
 	// routinetriggerDescID is the schema descriptor for id field.

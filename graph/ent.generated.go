@@ -87,6 +87,7 @@ type RoutineRunResolver interface {
 	CoalescedInto(ctx context.Context, obj *ent.RoutineRun) (*ent.RoutineRun, error)
 
 	Trigger(ctx context.Context, obj *ent.RoutineRun) (model.Trigger, error)
+	LateBy(ctx context.Context, obj *ent.RoutineRun) (*time.Duration, error)
 	WakeupRequest(ctx context.Context, obj *ent.RoutineRun) (*ent.WakeupRequest, error)
 	Task(ctx context.Context, obj *ent.RoutineRun) (*ent.Task, error)
 }
@@ -4696,6 +4697,29 @@ func (ec *executionContext) fieldContext_RoutineRun_missedTruncated(_ context.Co
 	return graphql.NewScalarFieldContext("RoutineRun", field, false, false, "Boolean")
 }
 
+func (ec *executionContext) _RoutineRun_backfilled(ctx context.Context, field graphql.CollectedField, obj *ent.RoutineRun) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineRun_backfilled(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Backfilled, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineRun_backfilled(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineRun", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _RoutineRun_dispatchFingerprint(ctx context.Context, field graphql.CollectedField, obj *ent.RoutineRun) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4969,6 +4993,29 @@ func (ec *executionContext) fieldContext_RoutineRun_trigger(_ context.Context, f
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _RoutineRun_lateBy(ctx context.Context, field graphql.CollectedField, obj *ent.RoutineRun) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoutineRun_lateBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RoutineRun().LateBy(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
+			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RoutineRun_lateBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoutineRun", field, true, true, "Duration")
 }
 
 func (ec *executionContext) _RoutineRun_wakeupRequest(ctx context.Context, field graphql.CollectedField, obj *ent.RoutineRun) (ret graphql.Marshaler) {
@@ -11740,6 +11787,11 @@ func (ec *executionContext) _RoutineRun(ctx context.Context, sel ast.SelectionSe
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "backfilled":
+			out.Values[i] = ec._RoutineRun_backfilled(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "dispatchFingerprint":
 			out.Values[i] = ec._RoutineRun_dispatchFingerprint(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -11794,6 +11846,12 @@ func (ec *executionContext) _RoutineRun(ctx context.Context, sel ast.SelectionSe
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._RoutineRun_trigger(ctx, field, obj)
+				})
+		case "lateBy":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._RoutineRun_lateBy(ctx, field, obj)
 				})
 		case "wakeupRequest":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,

@@ -574,6 +574,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CancelRunPayload(ctx, sel, obj)
+	case model.BackfillRoutinePayload:
+		return ec._BackfillRoutinePayload(ctx, sel, &obj)
+	case *model.BackfillRoutinePayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._BackfillRoutinePayload(ctx, sel, obj)
 	case model.AssignTaskPayload:
 		return ec._AssignTaskPayload(ctx, sel, &obj)
 	case *model.AssignTaskPayload:

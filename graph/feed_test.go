@@ -127,6 +127,10 @@ var acts = []act{
 		w.must("fireRoutine", "__typename", of("routineId", r.ID))
 		return of("routineId", r.ID)
 	}, tells: []string{"USER ROUTINE_FIRED agent heldBy reason routineId source status"}},
+	{mutation: "backfillRoutine", input: func(w *feedWorld) map[string]any {
+		r := w.routine(w.ada(), of("triggers", []any{scheduled("0 9 * * *", "UTC")}))
+		return of("routineId", r.ID, "triggerId", r.Triggers[0].ID, "from", "2026-01-05T00:00:00Z", "until", "2026-01-06T00:00:00Z", "dryRun", false)
+	}, tells: []string{"SYSTEM WAKEUP_QUEUED agent runId source", "USER ROUTINE_FIRED agent routineId source status triggerId"}},
 	{mutation: "createTrigger", input: func(w *feedWorld) map[string]any {
 		return of("routineId", w.routine(w.ada(), nil).ID, "spec", scheduled("0 9 * * *", "UTC"))
 	}, tells: []string{"USER TRIGGER_CHANGED agent created routineId triggerId"}},

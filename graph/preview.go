@@ -27,8 +27,8 @@ const (
 )
 
 // scheduleOf reads the schedule of a trigger.
-func scheduleOf(t *ent.RoutineTrigger) (cron.Schedule, error) {
-	return cron.Parse(valueOf(t.Cron), valueOf(t.TimeZone))
+func scheduleOf(t *ent.RoutineTrigger) (cron.Timing, error) {
+	return cron.ParseTiming(store.TimingSpec(t))
 }
 
 // previewSchedule is the next n fires of an expression after an instant, and what clock changes do among them.
@@ -96,7 +96,7 @@ func renderTemplate(in model.RenderTemplateInput, now time.Time) (*model.Templat
 		p.Field[0] = "values"
 		problems = append(problems, p)
 	}
-	rendered := domain.RenderTask("", template, domain.VariableValues(resolved), domain.Missed{})
+	rendered := domain.RenderTask("", template, domain.VariableValues(resolved), domain.SlotFire{})
 	preview := templatePreview(rendered, resolved, domain.Undeclared(declared, &template), problems)
 	preview.Unresolved = append(preview.Unresolved, domain.UnresolvedPaths(domain.VariableValues(resolved), in.Title, in.Description)...)
 	return preview, nil
@@ -231,7 +231,7 @@ func (r *Resolver) upcomingFires(ctx context.Context, w *ent.Workspace, until, n
 	for len(planned) < first && len(calendar) > 0 && calendar[0].at.Before(until) {
 		next := calendar[0]
 		planned = append(planned, &model.PlannedFire{At: next.at, Trigger: &model.ScheduleTrigger{RoutineTrigger: next.trigger}, Routine: next.trigger.Edges.Routine})
-		if next.at = next.schedule.Next(next.at); next.at.IsZero() {
+		if next.at = next.schedule.NextDue(next.at); next.at.IsZero() {
 			heap.Pop(&calendar)
 		} else {
 			heap.Fix(&calendar, 0)
@@ -245,7 +245,7 @@ type upcomingFire struct {
 	at       time.Time
 	place    int
 	trigger  *ent.RoutineTrigger
-	schedule cron.Schedule
+	schedule cron.Timing
 }
 
 // upcoming is a heap of the next fires of several schedules.

@@ -26,6 +26,7 @@ type ResolverRoot interface {
 	Agent() AgentResolver
 	ApiToken() ApiTokenResolver
 	Approval() ApprovalResolver
+	BackfilledSlot() BackfilledSlotResolver
 	Budget() BudgetResolver
 	CancelledRun() CancelledRunResolver
 	Comment() CommentResolver
@@ -104,6 +105,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ArchiveRoutineInput", ec.unmarshalInputArchiveRoutineInput),
 			graphql.NewInputUnmarshaler("ArchiveTaskInput", ec.unmarshalInputArchiveTaskInput),
 			graphql.NewInputUnmarshaler("AssignTaskInput", ec.unmarshalInputAssignTaskInput),
+			graphql.NewInputUnmarshaler("BackfillRoutineInput", ec.unmarshalInputBackfillRoutineInput),
 			graphql.NewInputUnmarshaler("BudgetSubjectInput", ec.unmarshalInputBudgetSubjectInput),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
 			graphql.NewInputUnmarshaler("CancelRunsInput", ec.unmarshalInputCancelRunsInput),
@@ -1996,6 +1998,10 @@ type RoutineRun implements Node {
   """
   missedTruncated: Boolean!
   """
+  True when a person had the slot fired anew, with backfillRoutine.
+  """
+  backfilled: Boolean!
+  """
   Hash of routine, agent, template and provided values.
   """
   dispatchFingerprint: String!
@@ -2930,6 +2936,10 @@ enum AdvisoryCode {
   ASSIGNEE_PAUSED
   "The agent that is woken was deleted: the routine does not fire."
   ASSIGNEE_GONE
+  "A schedule has no slot left, within its bounds: it does not fire."
+  NEVER_FIRES
+  "A schedule's startDeadline is shorter than the time between two looks at it: slots may be missed although nothing is wrong."
+  DEADLINE_BELOW_TICK
 }
 
 "Codes of UserError; new values may be added."
@@ -4313,6 +4323,8 @@ extend type Mutation {
   archiveRoutine("Input." input: ArchiveRoutineInput!): ArchiveRoutinePayload! @requires(scopes: [ADMIN])
   "Delete it and its triggers; its history stays, what it sent and did not start ends CANCELLED (ROUTINE_DELETED)."
   deleteRoutine("Input." input: DeleteRoutineInput!): DeleteRoutinePayload! @requires(scopes: [ADMIN])
+  "Fire the slots of a schedule of it in a time that is over and that have not fired: such as those of an outage. A slot never fires twice."
+  backfillRoutine("Input." input: BackfillRoutineInput!): BackfillRoutinePayload! @requires(scopes: [OPERATE])
   "Fire it now."
   fireRoutine("Input." input: FireRoutineInput!): FireRoutinePayload! @requires(scopes: [OPERATE])
 }
@@ -4540,10 +4552,56 @@ type FireRoutinePayload implements MutationPayload {
   "Problems the caller can fix; empty on success."
   userErrors: [UserError!]!
 }
+
+"Input of backfillRoutine."
+input BackfillRoutineInput {
+  "Routine."
+  routineId: ID!
+  "Schedule of the routine."
+  triggerId: ID!
+  "From this instant."
+  from: DateTime!
+  "Until just before this instant, at most now. The window has at most 1,000 slots."
+  until: DateTime!
+  "Only say what would be fired; nothing is written."
+  dryRun: Boolean! = true
+}
+
+"Result of backfillRoutine."
+type BackfillRoutinePayload implements MutationPayload {
+  "The slots of the window, oldest first; empty on error."
+  slots: [BackfilledSlot!]!
+  "How many of them fire, or would."
+  firedCount: Int!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"A slot of a window that is fired anew."
+type BackfilledSlot {
+  "The slot."
+  at: DateTime!
+  "What becomes of it."
+  outcome: BackfillOutcome!
+  "Its fire, also one that it had before; null where it has none."
+  routineRun: RoutineRun
+}
+
+"What becomes of a slot."
+enum BackfillOutcome {
+  "It fires, or would."
+  FIRED
+  "It has fired before."
+  ALREADY_FIRED
+  "It is due, and the schedule will fire it by itself."
+  PENDING
+}
 `, BuiltIn: false},
 	{Name: "../schema/routinerun.graphql", Input: `extend type RoutineRun {
   "Trigger; null for a fire without one and once it is deleted."
   trigger: Trigger
+  "How far behind its slot a schedule fired; null up to a minute, and for a slot that was fired anew by backfillRoutine."
+  lateBy: Duration
   "Wakeup it made."
   wakeupRequest: WakeupRequest
 }
@@ -5635,10 +5693,22 @@ type ScheduleTrigger implements Node & Versioned & Trigger {
   lastFiredAt: DateTime
   "Created."
   createdAt: DateTime!
-  "Expression."
+  "Expression; empty where it fires once, at an instant."
   cron: CronExpression!
   "Zone."
   timeZone: TimeZone!
+  "The only instant at which it fires; null of an expression."
+  at: DateTime
+  "No slot is before it; null: no bound."
+  startsAt: DateTime
+  "No slot is at it or later; null: no bound."
+  endsAt: DateTime
+  "A slot is due up to so much later, before the next one. How much, is the same for a slot whenever it is asked."
+  jitter: Duration!
+  "Dates in its zone that have no slots, e.g. 2026-12-25."
+  skipDates: [String!]!
+  "A slot that is due for longer is not fired, but counted as missed; null: each one fires."
+  startDeadline: Duration
   "Next fire; null while it is switched off, being claimed or stranded, and while its routine does not fire."
   nextFireAt: DateTime
   "The next n fires, n from 1 to 50; none while it or its routine does not fire."
@@ -5663,6 +5733,8 @@ enum TriggerCondition {
   STRANDED
   "Switched off."
   DISABLED
+  "Over: no slot is left, and it was switched off."
+  ENDED
   "Cannot be computed; switched off."
   INVALID
 }
@@ -5813,10 +5885,22 @@ input TriggerSpecInput @oneOf {
 
 "A schedule trigger to make."
 input ScheduleSpecInput {
-  "Expression."
-  cron: CronExpression!
+  "Expression; this or at."
+  cron: CronExpression
   "Zone; the workspace's by default."
   timeZone: TimeZone
+  "The only instant at which it fires, to come; rounded up to a whole minute."
+  at: DateTime
+  "No slot is before it."
+  startsAt: DateTime
+  "No slot is at it or later."
+  endsAt: DateTime
+  "A slot is due up to so much later, before the next one; PT0S..PT24H."
+  jitter: Duration = "PT0S"
+  "Dates in its zone that have no slots, e.g. 2026-12-25; at most 366."
+  skipDates: [String!] = []
+  "A slot that is due for longer is not fired, but counted as missed; PT1S..P30D."
+  startDeadline: Duration
   "May fire."
   enabled: Boolean = true
 }
@@ -5888,10 +5972,22 @@ input UpdateTriggerInput {
   expectedRevision: Int
   "May fire; null: true."
   enabled: Boolean
-  "Expression of a schedule; null is refused."
+  "Expression of a schedule; null is refused, unless at is given."
   cron: CronExpression
   "Zone of a schedule; null: the workspace's."
   timeZone: TimeZone
+  "The only instant at which a schedule fires, instead of an expression (cron: null); rounded up to a whole minute."
+  at: DateTime
+  "No slot of a schedule is before it; null: no bound."
+  startsAt: DateTime
+  "No slot of a schedule is at it or later; null: no bound."
+  endsAt: DateTime
+  "A slot of a schedule is due up to so much later, PT0S..PT24H; null: PT0S."
+  jitter: Duration
+  "Dates that have no slots of a schedule, at most 366, instead of those there are; null: none."
+  skipDates: [String!]
+  "A slot that is due for longer is not fired, PT1S..P30D; null: each one fires."
+  startDeadline: Duration
   "How callers of a webhook prove themselves; null: HMAC_SHA256."
   signingMode: SigningMode
   "Accepted clock difference of a webhook, PT30S..PT24H; null: PT5M."
@@ -7132,6 +7228,30 @@ func (ec *executionContext) childFields_AttemptOwner(ctx context.Context, field 
 		return ec.fieldContext_AttemptOwner_version(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type AttemptOwner", field.Name)
+}
+
+func (ec *executionContext) childFields_BackfillRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "slots":
+		return ec.fieldContext_BackfillRoutinePayload_slots(ctx, field)
+	case "firedCount":
+		return ec.fieldContext_BackfillRoutinePayload_firedCount(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_BackfillRoutinePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BackfillRoutinePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_BackfilledSlot(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "at":
+		return ec.fieldContext_BackfilledSlot_at(ctx, field)
+	case "outcome":
+		return ec.fieldContext_BackfilledSlot_outcome(ctx, field)
+	case "routineRun":
+		return ec.fieldContext_BackfilledSlot_routineRun(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BackfilledSlot", field.Name)
 }
 
 func (ec *executionContext) childFields_Budget(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8520,6 +8640,8 @@ func (ec *executionContext) childFields_RoutineRun(ctx context.Context, field gr
 		return ec.fieldContext_RoutineRun_missedSince(ctx, field)
 	case "missedTruncated":
 		return ec.fieldContext_RoutineRun_missedTruncated(ctx, field)
+	case "backfilled":
+		return ec.fieldContext_RoutineRun_backfilled(ctx, field)
 	case "dispatchFingerprint":
 		return ec.fieldContext_RoutineRun_dispatchFingerprint(ctx, field)
 	case "error":
@@ -8540,6 +8662,8 @@ func (ec *executionContext) childFields_RoutineRun(ctx context.Context, field gr
 		return ec.fieldContext_RoutineRun_heldBy(ctx, field)
 	case "trigger":
 		return ec.fieldContext_RoutineRun_trigger(ctx, field)
+	case "lateBy":
+		return ec.fieldContext_RoutineRun_lateBy(ctx, field)
 	case "wakeupRequest":
 		return ec.fieldContext_RoutineRun_wakeupRequest(ctx, field)
 	case "task":
@@ -8934,6 +9058,18 @@ func (ec *executionContext) childFields_ScheduleTrigger(ctx context.Context, fie
 		return ec.fieldContext_ScheduleTrigger_cron(ctx, field)
 	case "timeZone":
 		return ec.fieldContext_ScheduleTrigger_timeZone(ctx, field)
+	case "at":
+		return ec.fieldContext_ScheduleTrigger_at(ctx, field)
+	case "startsAt":
+		return ec.fieldContext_ScheduleTrigger_startsAt(ctx, field)
+	case "endsAt":
+		return ec.fieldContext_ScheduleTrigger_endsAt(ctx, field)
+	case "jitter":
+		return ec.fieldContext_ScheduleTrigger_jitter(ctx, field)
+	case "skipDates":
+		return ec.fieldContext_ScheduleTrigger_skipDates(ctx, field)
+	case "startDeadline":
+		return ec.fieldContext_ScheduleTrigger_startDeadline(ctx, field)
 	case "nextFireAt":
 		return ec.fieldContext_ScheduleTrigger_nextFireAt(ctx, field)
 	case "nextFireTimes":

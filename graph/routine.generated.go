@@ -19,6 +19,9 @@ import (
 
 // region    ************************** generated!.gotpl **************************
 
+type BackfilledSlotResolver interface {
+	RoutineRun(ctx context.Context, obj *model.BackfilledSlot) (*ent.RoutineRun, error)
+}
 type RoutineHealthResolver interface {
 	CostUsdLast30Days(ctx context.Context, obj *model.RoutineHealth) (string, error)
 	CostIsPartial(ctx context.Context, obj *model.RoutineHealth) (bool, error)
@@ -98,6 +101,171 @@ func (ec *executionContext) fieldContext_ArchiveRoutinePayload_userErrors(_ cont
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BackfillRoutinePayload_slots(ctx context.Context, field graphql.CollectedField, obj *model.BackfillRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BackfillRoutinePayload_slots(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Slots, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.BackfilledSlot) graphql.Marshaler {
+			return ec.marshalNBackfilledSlot2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBackfilledSlotᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BackfillRoutinePayload_slots(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BackfillRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BackfilledSlot(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BackfillRoutinePayload_firedCount(ctx context.Context, field graphql.CollectedField, obj *model.BackfillRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BackfillRoutinePayload_firedCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FiredCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BackfillRoutinePayload_firedCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BackfillRoutinePayload", field, false, false, "Int")
+}
+
+func (ec *executionContext) _BackfillRoutinePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.BackfillRoutinePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BackfillRoutinePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BackfillRoutinePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BackfillRoutinePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserError(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BackfilledSlot_at(ctx context.Context, field graphql.CollectedField, obj *model.BackfilledSlot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BackfilledSlot_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BackfilledSlot_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BackfilledSlot", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _BackfilledSlot_outcome(ctx context.Context, field graphql.CollectedField, obj *model.BackfilledSlot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BackfilledSlot_outcome(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Outcome, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.BackfillOutcome) graphql.Marshaler {
+			return ec.marshalNBackfillOutcome2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBackfillOutcome(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BackfilledSlot_outcome(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BackfilledSlot", field, false, false, "BackfillOutcome")
+}
+
+func (ec *executionContext) _BackfilledSlot_routineRun(ctx context.Context, field graphql.CollectedField, obj *model.BackfilledSlot) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BackfilledSlot_routineRun(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.BackfilledSlot().RoutineRun(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ent.RoutineRun) graphql.Marshaler {
+			return ec.marshalORoutineRun2ᚖrouseᚗdevᚋrouseᚋentᚐRoutineRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_BackfilledSlot_routineRun(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BackfilledSlot",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RoutineRun(ctx, field)
 		},
 	}
 	return fc, nil
@@ -1483,6 +1651,80 @@ func UnmarshalArchiveRoutineInput(ctx context.Context, raw any) (model.ArchiveRo
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputBackfillRoutineInput(ctx context.Context, obj any) (model.BackfillRoutineInput, error) {
+	var it model.BackfillRoutineInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["dryRun"]; !present {
+		asMap["dryRun"] = true
+	}
+
+	fieldsInOrder := [...]string{"routineId", "triggerId", "from", "until", "dryRun"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "routineId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("routineId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RoutineID = data
+		case "triggerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("triggerId"))
+			data, err := ec.unmarshalNID2rouseᚗdevᚋrouseᚋinternalᚋxidᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TriggerID = data
+		case "from":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("from"))
+			data, err := ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.From = data
+		case "until":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("until"))
+			data, err := ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Until = data
+		case "dryRun":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("dryRun"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DryRun = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalBackfillRoutineInput unmarshals raw into the BackfillRoutineInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalBackfillRoutineInput(ctx context.Context, raw any) (model.BackfillRoutineInput, error) {
+	var out model.BackfillRoutineInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "BackfillRoutineInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputCreateRoutineInput(ctx context.Context, obj any) (model.CreateRoutineInput, error) {
 	var it model.CreateRoutineInput
 	if obj == nil {
@@ -2265,6 +2507,93 @@ func (ec *executionContext) _ArchiveRoutinePayload(ctx context.Context, sel ast.
 	return out
 }
 
+var backfillRoutinePayloadImplementors = []string{"BackfillRoutinePayload", "MutationPayload"}
+
+func (ec *executionContext) _BackfillRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.BackfillRoutinePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, backfillRoutinePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BackfillRoutinePayload")
+		case "slots":
+			out.Values[i] = ec._BackfillRoutinePayload_slots(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "firedCount":
+			out.Values[i] = ec._BackfillRoutinePayload_firedCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._BackfillRoutinePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var backfilledSlotImplementors = []string{"BackfilledSlot"}
+
+func (ec *executionContext) _BackfilledSlot(ctx context.Context, sel ast.SelectionSet, obj *model.BackfilledSlot) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, backfilledSlotImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BackfilledSlot")
+		case "at":
+			out.Values[i] = ec._BackfilledSlot_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "outcome":
+			out.Values[i] = ec._BackfilledSlot_outcome(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "routineRun":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._BackfilledSlot_routineRun(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var createRoutinePayloadImplementors = []string{"CreateRoutinePayload", "MutationPayload"}
 
 func (ec *executionContext) _CreateRoutinePayload(ctx context.Context, sel ast.SelectionSet, obj *model.CreateRoutinePayload) graphql.Marshaler {
@@ -2894,6 +3223,53 @@ func (ec *executionContext) marshalNArchiveRoutinePayload2ᚖrouseᚗdevᚋrouse
 		return graphql.Null
 	}
 	return ec._ArchiveRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNBackfillOutcome2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBackfillOutcome(ctx context.Context, v any) (domain.BackfillOutcome, error) {
+	var res domain.BackfillOutcome
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBackfillOutcome2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐBackfillOutcome(ctx context.Context, sel ast.SelectionSet, v domain.BackfillOutcome) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNBackfillRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐBackfillRoutineInput(ctx context.Context, v any) (model.BackfillRoutineInput, error) {
+	res, err := ec.unmarshalInputBackfillRoutineInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBackfillRoutinePayload2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBackfillRoutinePayload(ctx context.Context, sel ast.SelectionSet, v *model.BackfillRoutinePayload) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "BackfillRoutinePayload!")
+		return graphql.Null
+	}
+	return ec._BackfillRoutinePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNBackfilledSlot2ᚕᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBackfilledSlotᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.BackfilledSlot) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNBackfilledSlot2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBackfilledSlot(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNBackfilledSlot2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐBackfilledSlot(ctx context.Context, sel ast.SelectionSet, v *model.BackfilledSlot) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "BackfilledSlot!")
+		return graphql.Null
+	}
+	return ec._BackfilledSlot(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNCreateRoutineInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐCreateRoutineInput(ctx context.Context, v any) (model.CreateRoutineInput, error) {

@@ -18,6 +18,11 @@ import (
 	"rouse.dev/rouse/internal/xid"
 )
 
+// RoutineRun is the resolver for the routineRun field.
+func (r *backfilledSlotResolver) RoutineRun(ctx context.Context, obj *model.BackfilledSlot) (*ent.RoutineRun, error) {
+	return linked(ctx, load(ctx).fires, obj.RoutineRunID)
+}
+
 // CreateRoutine is the resolver for the createRoutine field.
 func (r *mutationResolver) CreateRoutine(ctx context.Context, input model.CreateRoutineInput) (*model.CreateRoutinePayload, error) {
 	made, secrets, err := r.createRoutine(ctx, input)
@@ -92,6 +97,16 @@ func (r *mutationResolver) DeleteRoutine(ctx context.Context, input model.Delete
 	}
 	out.DeletedRoutineID = &input.RoutineID
 	return out, nil
+}
+
+// BackfillRoutine is the resolver for the backfillRoutine field.
+func (r *mutationResolver) BackfillRoutine(ctx context.Context, input model.BackfillRoutineInput) (*model.BackfillRoutinePayload, error) {
+	out, err := r.backfillRoutine(ctx, input)
+	list, err := problems(err)
+	if err == nil {
+		out.UserErrors = list
+	}
+	return out, err
 }
 
 // FireRoutine is the resolver for the fireRoutine field.
@@ -216,6 +231,9 @@ func (r *taskTemplateResolver) Project(ctx context.Context, obj *domain.TaskTemp
 	return project, nil
 }
 
+// BackfilledSlot returns BackfilledSlotResolver implementation.
+func (r *Resolver) BackfilledSlot() BackfilledSlotResolver { return &backfilledSlotResolver{r} }
+
 // RoutineHealth returns RoutineHealthResolver implementation.
 func (r *Resolver) RoutineHealth() RoutineHealthResolver { return &routineHealthResolver{r} }
 
@@ -226,7 +244,8 @@ func (r *Resolver) RoutineHold() RoutineHoldResolver { return &routineHoldResolv
 func (r *Resolver) TaskTemplate() TaskTemplateResolver { return &taskTemplateResolver{r} }
 
 type (
-	routineHealthResolver struct{ *Resolver }
-	routineHoldResolver   struct{ *Resolver }
-	taskTemplateResolver  struct{ *Resolver }
+	backfilledSlotResolver struct{ *Resolver }
+	routineHealthResolver  struct{ *Resolver }
+	routineHoldResolver    struct{ *Resolver }
+	taskTemplateResolver   struct{ *Resolver }
 )

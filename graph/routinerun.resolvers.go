@@ -7,6 +7,7 @@ package graph
 
 import (
 	"context"
+	"time"
 
 	"rouse.dev/rouse/ent"
 	"rouse.dev/rouse/graph/model"
@@ -15,6 +16,14 @@ import (
 // Trigger is the resolver for the trigger field.
 func (r *routineRunResolver) Trigger(ctx context.Context, obj *ent.RoutineRun) (model.Trigger, error) {
 	return trigger(ctx, obj.TriggerID)
+}
+
+// LateBy is the resolver for the lateBy field.
+func (r *routineRunResolver) LateBy(ctx context.Context, obj *ent.RoutineRun) (*time.Duration, error) {
+	if obj.LateByMs == nil {
+		return nil, nil
+	}
+	return new(time.Duration(*obj.LateByMs) * time.Millisecond), nil
 }
 
 // WakeupRequest is the resolver for the wakeupRequest field.

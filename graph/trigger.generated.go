@@ -31,6 +31,10 @@ type ScheduleTriggerResolver interface {
 
 	Cron(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
 	TimeZone(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
+
+	Jitter(ctx context.Context, obj *model.ScheduleTrigger) (time.Duration, error)
+
+	StartDeadline(ctx context.Context, obj *model.ScheduleTrigger) (*time.Duration, error)
 	NextFireAt(ctx context.Context, obj *model.ScheduleTrigger) (*time.Time, error)
 	NextFireTimes(ctx context.Context, obj *model.ScheduleTrigger, n int) ([]*time.Time, error)
 	Description(ctx context.Context, obj *model.ScheduleTrigger) (string, error)
@@ -798,6 +802,144 @@ func (ec *executionContext) _ScheduleTrigger_timeZone(ctx context.Context, field
 }
 func (ec *executionContext) fieldContext_ScheduleTrigger_timeZone(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ScheduleTrigger", field, true, true, "TimeZone")
+}
+
+func (ec *executionContext) _ScheduleTrigger_at(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ScheduleTrigger_startsAt(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_startsAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.StartsAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_startsAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ScheduleTrigger_endsAt(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_endsAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.EndsAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_endsAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ScheduleTrigger_jitter(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_jitter(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ScheduleTrigger().Jitter(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Duration) graphql.Marshaler {
+			return ec.marshalNDuration2timeᚐDuration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_jitter(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, true, true, "Duration")
+}
+
+func (ec *executionContext) _ScheduleTrigger_skipDates(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_skipDates(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SkipDates, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_skipDates(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, false, false, "String")
+}
+
+func (ec *executionContext) _ScheduleTrigger_startDeadline(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScheduleTrigger_startDeadline(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ScheduleTrigger().StartDeadline(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
+			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ScheduleTrigger_startDeadline(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ScheduleTrigger", field, true, true, "Duration")
 }
 
 func (ec *executionContext) _ScheduleTrigger_nextFireAt(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleTrigger) (ret graphql.Marshaler) {
@@ -2053,11 +2195,17 @@ func (ec *executionContext) unmarshalInputScheduleSpecInput(ctx context.Context,
 		asMap[k] = v
 	}
 
+	if _, present := asMap["jitter"]; !present {
+		asMap["jitter"] = "PT0S"
+	}
+	if _, present := asMap["skipDates"]; !present {
+		asMap["skipDates"] = []any{}
+	}
 	if _, present := asMap["enabled"]; !present {
 		asMap["enabled"] = true
 	}
 
-	fieldsInOrder := [...]string{"cron", "timeZone", "enabled"}
+	fieldsInOrder := [...]string{"cron", "timeZone", "at", "startsAt", "endsAt", "jitter", "skipDates", "startDeadline", "enabled"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2066,7 +2214,7 @@ func (ec *executionContext) unmarshalInputScheduleSpecInput(ctx context.Context,
 		switch k {
 		case "cron":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("cron"))
-			data, err := ec.unmarshalNCronExpression2string(ctx, v)
+			data, err := ec.unmarshalOCronExpression2ᚖstring(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -2078,6 +2226,48 @@ func (ec *executionContext) unmarshalInputScheduleSpecInput(ctx context.Context,
 				return it, err
 			}
 			it.TimeZone = data
+		case "at":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("at"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.At = data
+		case "startsAt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("startsAt"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.StartsAt = data
+		case "endsAt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("endsAt"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.EndsAt = data
+		case "jitter":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("jitter"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Jitter = data
+		case "skipDates":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("skipDates"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SkipDates = data
+		case "startDeadline":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("startDeadline"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.StartDeadline = data
 		case "enabled":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("enabled"))
 			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
@@ -2169,7 +2359,7 @@ func (ec *executionContext) unmarshalInputUpdateTriggerInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"triggerId", "expectedRevision", "enabled", "cron", "timeZone", "signingMode", "replayWindow", "requireTimestamp", "preset", "when"}
+	fieldsInOrder := [...]string{"triggerId", "expectedRevision", "enabled", "cron", "timeZone", "at", "startsAt", "endsAt", "jitter", "skipDates", "startDeadline", "signingMode", "replayWindow", "requireTimestamp", "preset", "when"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2211,6 +2401,48 @@ func (ec *executionContext) unmarshalInputUpdateTriggerInput(ctx context.Context
 				return it, err
 			}
 			it.TimeZone = graphql.OmittableOf(data)
+		case "at":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("at"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.At = graphql.OmittableOf(data)
+		case "startsAt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("startsAt"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.StartsAt = graphql.OmittableOf(data)
+		case "endsAt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("endsAt"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.EndsAt = graphql.OmittableOf(data)
+		case "jitter":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("jitter"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Jitter = graphql.OmittableOf(data)
+		case "skipDates":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("skipDates"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SkipDates = graphql.OmittableOf(data)
+		case "startDeadline":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("startDeadline"))
+			data, err := ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.StartDeadline = graphql.OmittableOf(data)
 		case "signingMode":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("signingMode"))
 			data, err := ec.unmarshalOSigningMode2ᚖrouseᚗdevᚋrouseᚋinternalᚋdomainᚐSigningMode(ctx, v)
@@ -2767,6 +2999,38 @@ func (ec *executionContext) _ScheduleTrigger(ctx context.Context, sel ast.Select
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._ScheduleTrigger_timeZone(ctx, field, obj)
+				})
+		case "at":
+			out.Values[i] = ec._ScheduleTrigger_at(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "startsAt":
+			out.Values[i] = ec._ScheduleTrigger_startsAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "endsAt":
+			out.Values[i] = ec._ScheduleTrigger_endsAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "jitter":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ScheduleTrigger_jitter(ctx, field, obj)
+				})
+		case "skipDates":
+			out.Values[i] = ec._ScheduleTrigger_skipDates(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "startDeadline":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ScheduleTrigger_startDeadline(ctx, field, obj)
 				})
 		case "nextFireAt":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,

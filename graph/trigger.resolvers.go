@@ -95,6 +95,19 @@ func (r *scheduleTriggerResolver) TimeZone(ctx context.Context, obj *model.Sched
 	return valueOf(obj.TimeZone), nil
 }
 
+// Jitter is the resolver for the jitter field.
+func (r *scheduleTriggerResolver) Jitter(ctx context.Context, obj *model.ScheduleTrigger) (time.Duration, error) {
+	return time.Duration(obj.JitterMs) * time.Millisecond, nil
+}
+
+// StartDeadline is the resolver for the startDeadline field.
+func (r *scheduleTriggerResolver) StartDeadline(ctx context.Context, obj *model.ScheduleTrigger) (*time.Duration, error) {
+	if obj.StartDeadlineMs == nil {
+		return nil, nil
+	}
+	return new(time.Duration(*obj.StartDeadlineMs) * time.Millisecond), nil
+}
+
 // NextFireAt is the resolver for the nextFireAt field.
 func (r *scheduleTriggerResolver) NextFireAt(ctx context.Context, obj *model.ScheduleTrigger) (*time.Time, error) {
 	next := nextFire(obj.RoutineTrigger)

@@ -59,7 +59,7 @@ func (r *Resolver) triggerSpec(in *model.TriggerSpecInput, path []string) (newTr
 	case in == nil || !oneMember(in.Schedule != nil, in.Webhook != nil, in.Manual != nil):
 		return newTrigger{}, domain.RefuseField(path, domain.UserErrorCodeInvalid, "set exactly one of schedule, webhook and manual")
 	case in.Schedule != nil:
-		return newTrigger{spec: store.TriggerSpec{Kind: domain.TriggerKindSchedule, Cron: in.Schedule.Cron, TimeZone: valueOf(in.Schedule.TimeZone), Enabled: orTrue(in.Schedule.Enabled)}}, nil
+		return newTrigger{spec: scheduleSpec(in.Schedule)}, nil
 	case in.Manual != nil:
 		return newTrigger{spec: store.TriggerSpec{Kind: domain.TriggerKindManual, Enabled: orTrue(in.Manual.Enabled)}}, nil
 	}
@@ -81,6 +81,33 @@ func (r *Resolver) triggerSpec(in *model.TriggerSpecInput, path []string) (newTr
 	var err error
 	t.secret, t.spec.Secret, err = r.sealSecret(t.spec.ID, hook.Secret)
 	return t, err
+}
+
+// scheduleSpec reads a schedule to make.
+func scheduleSpec(in *model.ScheduleSpecInput) store.TriggerSpec {
+	return store.TriggerSpec{Kind: domain.TriggerKindSchedule, Cron: valueOf(in.Cron), TimeZone: valueOf(in.TimeZone), Enabled: orTrue(in.Enabled),
+		At: wholeMinute(in.At), StartsAt: in.StartsAt, EndsAt: in.EndsAt, Jitter: valueOf(in.Jitter), SkipDates: in.SkipDates, StartDeadline: in.StartDeadline}
+}
+
+// wholeMinute is an instant that may be absent as a slot: the minute that begins at it or next.
+func wholeMinute(at *time.Time) *time.Time {
+	if at == nil {
+		return nil
+	}
+	minute := at.Truncate(time.Minute)
+	if minute.Before(*at) {
+		minute = minute.Add(time.Minute)
+	}
+	return &minute
+}
+
+// changeOfDates reads a change of a list.
+func changeOfDates(in graphql.Omittable[[]string]) domain.Change[[]string] {
+	change := domain.Change[[]string]{Set: in.IsSet()}
+	if list := in.Value(); list != nil {
+		change.Value = &list
+	}
+	return change
 }
 
 // conditions reads the conditions of a webhook; what is wrong with them the domain says.
@@ -158,6 +185,8 @@ func (r *Resolver) updateTrigger(ctx context.Context, in model.UpdateTriggerInpu
 		Patch: domain.TriggerPatch{
 			Enabled: changeOf(in.Enabled), Cron: changeOf(in.Cron), TimeZone: changeOf(in.TimeZone), SigningMode: changeOf(in.SigningMode),
 			ReplayWindow: changeOf(in.ReplayWindow), RequireTimestamp: changeOf(in.RequireTimestamp),
+			At: domain.Change[time.Time]{Set: in.At.IsSet(), Value: wholeMinute(in.At.Value())}, StartsAt: changeOf(in.StartsAt), EndsAt: changeOf(in.EndsAt),
+			Jitter: changeOf(in.Jitter), SkipDates: changeOfDates(in.SkipDates), StartDeadline: changeOf(in.StartDeadline),
 			Preset: changeOf(in.Preset), Conditions: changeOfConditions(in.When),
 		},
 	})
@@ -299,7 +328,7 @@ func facts(t *ent.RoutineTrigger) domain.TriggerFacts {
 	switch model.TriggerOf(t).(type) {
 	case model.ScheduleTrigger:
 		_, err := scheduleOf(t)
-		f.Kind, f.Invalid = domain.TriggerKindSchedule, err != nil
+		f.Kind, f.Invalid, f.Ended = domain.TriggerKindSchedule, err != nil, valueOf(t.Error) == domain.NoSlotLeft
 	case model.WebhookTrigger:
 		f.Kind = domain.TriggerKindWebhook
 	}
@@ -330,5 +359,12 @@ func (r *Resolver) nextFires(ctx context.Context, t *ent.RoutineTrigger, n int) 
 	if err != nil {
 		return []time.Time{}, nil // its condition says so
 	}
-	return append([]time.Time{*next}, schedule.NextN(*next, n-1)...), nil
+	times := []time.Time{*next}
+	for fire := range schedule.Fires(*next) {
+		if len(times) >= n {
+			break
+		}
+		times = append(times, fire.Due)
+	}
+	return times, nil
 }

@@ -874,6 +874,8 @@ var (
 		{Name: "missed_ticks", Type: field.TypeInt, Default: 0},
 		{Name: "missed_since", Type: field.TypeTime, Nullable: true},
 		{Name: "missed_truncated", Type: field.TypeBool, Default: false},
+		{Name: "late_by_ms", Type: field.TypeInt64, Nullable: true},
+		{Name: "backfilled", Type: field.TypeBool, Default: "false"},
 		{Name: "dispatch_fingerprint", Type: field.TypeString, Size: 64},
 		{Name: "error", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "scheduled_for", Type: field.TypeTime, Nullable: true},
@@ -894,37 +896,37 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "routine_runs_workspaces_workspace",
-				Columns:    []*schema.Column{RoutineRunsColumns[16]},
+				Columns:    []*schema.Column{RoutineRunsColumns[18]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "routine_runs_routines_routine",
-				Columns:    []*schema.Column{RoutineRunsColumns[17]},
+				Columns:    []*schema.Column{RoutineRunsColumns[19]},
 				RefColumns: []*schema.Column{RoutinesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "routine_runs_routine_triggers_trigger",
-				Columns:    []*schema.Column{RoutineRunsColumns[18]},
+				Columns:    []*schema.Column{RoutineRunsColumns[20]},
 				RefColumns: []*schema.Column{RoutineTriggersColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "routine_runs_tasks_task",
-				Columns:    []*schema.Column{RoutineRunsColumns[19]},
+				Columns:    []*schema.Column{RoutineRunsColumns[21]},
 				RefColumns: []*schema.Column{TasksColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "routine_runs_routine_runs_coalesced",
-				Columns:    []*schema.Column{RoutineRunsColumns[20]},
+				Columns:    []*schema.Column{RoutineRunsColumns[22]},
 				RefColumns: []*schema.Column{RoutineRunsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
 			{
 				Symbol:     "routine_runs_routine_runs_holds",
-				Columns:    []*schema.Column{RoutineRunsColumns[21]},
+				Columns:    []*schema.Column{RoutineRunsColumns[23]},
 				RefColumns: []*schema.Column{RoutineRunsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
@@ -938,7 +940,7 @@ var (
 			{
 				Name:    "routinerun_trigger_id_fire_key",
 				Unique:  true,
-				Columns: []*schema.Column{RoutineRunsColumns[18], RoutineRunsColumns[6]},
+				Columns: []*schema.Column{RoutineRunsColumns[20], RoutineRunsColumns[6]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "fire_key IS NOT NULL",
 				},
@@ -946,17 +948,17 @@ var (
 			{
 				Name:    "routinerun_routine_id_started_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineRunsColumns[17], RoutineRunsColumns[14], RoutineRunsColumns[0]},
+				Columns: []*schema.Column{RoutineRunsColumns[19], RoutineRunsColumns[16], RoutineRunsColumns[0]},
 			},
 			{
 				Name:    "routinerun_workspace_id_started_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineRunsColumns[16], RoutineRunsColumns[14], RoutineRunsColumns[0]},
+				Columns: []*schema.Column{RoutineRunsColumns[18], RoutineRunsColumns[16], RoutineRunsColumns[0]},
 			},
 			{
 				Name:    "routine_runs_by_status",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineRunsColumns[16], RoutineRunsColumns[4], RoutineRunsColumns[14], RoutineRunsColumns[0]},
+				Columns: []*schema.Column{RoutineRunsColumns[18], RoutineRunsColumns[4], RoutineRunsColumns[16], RoutineRunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status <> 'DONE'",
 				},
@@ -964,7 +966,7 @@ var (
 			{
 				Name:    "routine_runs_by_source",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineRunsColumns[16], RoutineRunsColumns[3], RoutineRunsColumns[14], RoutineRunsColumns[0]},
+				Columns: []*schema.Column{RoutineRunsColumns[18], RoutineRunsColumns[3], RoutineRunsColumns[16], RoutineRunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "source <> 'CRON'",
 				},
@@ -972,7 +974,7 @@ var (
 			{
 				Name:    "routine_runs_worked",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineRunsColumns[17], RoutineRunsColumns[4], RoutineRunsColumns[14], RoutineRunsColumns[0]},
+				Columns: []*schema.Column{RoutineRunsColumns[19], RoutineRunsColumns[4], RoutineRunsColumns[16], RoutineRunsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status IN ('DONE', 'FAILED')",
 				},
@@ -980,7 +982,7 @@ var (
 			{
 				Name:    "routinerun_routine_id_dispatch_fingerprint",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineRunsColumns[17], RoutineRunsColumns[11]},
+				Columns: []*schema.Column{RoutineRunsColumns[19], RoutineRunsColumns[13]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "completed_at IS NULL",
 				},
@@ -988,7 +990,7 @@ var (
 			{
 				Name:    "routinerun_task_id",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineRunsColumns[19]},
+				Columns: []*schema.Column{RoutineRunsColumns[21]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "task_id IS NOT NULL",
 				},
@@ -996,7 +998,7 @@ var (
 			{
 				Name:    "routine_runs_open",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineRunsColumns[16]},
+				Columns: []*schema.Column{RoutineRunsColumns[18]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "completed_at IS NULL",
 				},
@@ -1004,7 +1006,7 @@ var (
 			{
 				Name:    "routine_runs_open_task",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineRunsColumns[19]},
+				Columns: []*schema.Column{RoutineRunsColumns[21]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "completed_at IS NULL AND task_id IS NOT NULL",
 				},
@@ -1012,7 +1014,7 @@ var (
 			{
 				Name:    "routinerun_held_by_id_started_at",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineRunsColumns[21], RoutineRunsColumns[14]},
+				Columns: []*schema.Column{RoutineRunsColumns[23], RoutineRunsColumns[16]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "held_by_id IS NOT NULL",
 				},
@@ -1030,6 +1032,15 @@ var (
 		{Name: "last_fired_at", Type: field.TypeTime, Nullable: true},
 		{Name: "cron", Type: field.TypeString, Nullable: true, Size: 200},
 		{Name: "time_zone", Type: field.TypeString, Nullable: true, Size: 64},
+		{Name: "at", Type: field.TypeTime, Nullable: true},
+		{Name: "starts_at", Type: field.TypeTime, Nullable: true},
+		{Name: "ends_at", Type: field.TypeTime, Nullable: true},
+		{Name: "jitter_ms", Type: field.TypeInt64, Default: "0"},
+		{Name: "skip_dates", Type: field.TypeJSON, Default: "[]", SchemaType: map[string]string{"postgres": "jsonb"}},
+		{Name: "start_deadline_ms", Type: field.TypeInt64, Nullable: true},
+		{Name: "missed_ticks", Type: field.TypeInt, Default: "0"},
+		{Name: "missed_since", Type: field.TypeTime, Nullable: true},
+		{Name: "missed_truncated", Type: field.TypeBool, Default: "false"},
 		{Name: "next_run_at", Type: field.TypeTime, Nullable: true},
 		{Name: "error", Type: field.TypeString, Nullable: true, Size: 1000},
 		{Name: "public_id", Type: field.TypeString, Unique: true, Nullable: true, Size: 64},
@@ -1055,13 +1066,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "routine_triggers_routines_triggers",
-				Columns:    []*schema.Column{RoutineTriggersColumns[23]},
+				Columns:    []*schema.Column{RoutineTriggersColumns[32]},
 				RefColumns: []*schema.Column{RoutinesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
 				Symbol:     "routine_triggers_workspaces_workspace",
-				Columns:    []*schema.Column{RoutineTriggersColumns[24]},
+				Columns:    []*schema.Column{RoutineTriggersColumns[33]},
 				RefColumns: []*schema.Column{WorkspacesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -1070,7 +1081,7 @@ var (
 			{
 				Name:    "routinetrigger_next_run_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineTriggersColumns[9], RoutineTriggersColumns[0]},
+				Columns: []*schema.Column{RoutineTriggersColumns[18], RoutineTriggersColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "kind = 'SCHEDULE' AND enabled AND next_run_at IS NOT NULL",
 				},
@@ -1086,12 +1097,12 @@ var (
 			{
 				Name:    "routinetrigger_routine_id",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineTriggersColumns[23]},
+				Columns: []*schema.Column{RoutineTriggersColumns[32]},
 			},
 			{
 				Name:    "routinetrigger_workspace_id",
 				Unique:  false,
-				Columns: []*schema.Column{RoutineTriggersColumns[24]},
+				Columns: []*schema.Column{RoutineTriggersColumns[33]},
 			},
 		},
 	}
@@ -2232,7 +2243,7 @@ func init() {
 	RoutineTriggersTable.Annotation.Checks = map[string]string{
 		"routine_triggers_kind":         "kind IN ('SCHEDULE', 'WEBHOOK', 'MANUAL')",
 		"routine_triggers_preset":       "preset IN ('GITHUB', 'GITLAB', 'STRIPE', 'SLACK', 'LINEAR', 'STANDARD')",
-		"routine_triggers_schedule":     "kind <> 'SCHEDULE' OR (cron IS NOT NULL AND time_zone IS NOT NULL)",
+		"routine_triggers_schedule":     "kind <> 'SCHEDULE' OR ((cron IS NULL) <> (at IS NULL) AND time_zone IS NOT NULL)",
 		"routine_triggers_signing_mode": "signing_mode IN ('NONE', 'BEARER', 'HMAC_SHA256')",
 		"routine_triggers_webhook":      "kind <> 'WEBHOOK' OR (public_id IS NOT NULL AND signing_mode IS NOT NULL)",
 	}

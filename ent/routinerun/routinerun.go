@@ -44,6 +44,10 @@ const (
 	FieldMissedSince = "missed_since"
 	// FieldMissedTruncated holds the string denoting the missed_truncated field in the database.
 	FieldMissedTruncated = "missed_truncated"
+	// FieldLateByMs holds the string denoting the late_by_ms field in the database.
+	FieldLateByMs = "late_by_ms"
+	// FieldBackfilled holds the string denoting the backfilled field in the database.
+	FieldBackfilled = "backfilled"
 	// FieldTaskID holds the string denoting the task_id field in the database.
 	FieldTaskID = "task_id"
 	// FieldCoalescedIntoID holds the string denoting the coalesced_into_id field in the database.
@@ -149,6 +153,8 @@ var Columns = []string{
 	FieldMissedTicks,
 	FieldMissedSince,
 	FieldMissedTruncated,
+	FieldLateByMs,
+	FieldBackfilled,
 	FieldTaskID,
 	FieldCoalescedIntoID,
 	FieldHeldByID,
@@ -188,6 +194,8 @@ var (
 	DefaultMissedTicks int
 	// DefaultMissedTruncated holds the default value on creation for the "missed_truncated" field.
 	DefaultMissedTruncated bool
+	// DefaultBackfilled holds the default value on creation for the "backfilled" field.
+	DefaultBackfilled bool
 	// TaskIDValidator is a validator for the "task_id" field. It is called by the builders before save.
 	TaskIDValidator func(string) error
 	// CoalescedIntoIDValidator is a validator for the "coalesced_into_id" field. It is called by the builders before save.
@@ -300,6 +308,16 @@ func ByMissedSince(opts ...sql.OrderTermOption) OrderOption {
 // ByMissedTruncated orders the results by the missed_truncated field.
 func ByMissedTruncated(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldMissedTruncated, opts...).ToFunc()
+}
+
+// ByLateByMs orders the results by the late_by_ms field.
+func ByLateByMs(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLateByMs, opts...).ToFunc()
+}
+
+// ByBackfilled orders the results by the backfilled field.
+func ByBackfilled(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldBackfilled, opts...).ToFunc()
 }
 
 // ByTaskID orders the results by the task_id field.

@@ -102,6 +102,16 @@ func MissedTruncated(v bool) predicate.RoutineRun {
 	return predicate.RoutineRun(sql.FieldEQ(FieldMissedTruncated, v))
 }
 
+// LateByMs applies equality check predicate on the "late_by_ms" field. It's identical to LateByMsEQ.
+func LateByMs(v int64) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldEQ(FieldLateByMs, v))
+}
+
+// Backfilled applies equality check predicate on the "backfilled" field. It's identical to BackfilledEQ.
+func Backfilled(v bool) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldEQ(FieldBackfilled, v))
+}
+
 // TaskID applies equality check predicate on the "task_id" field. It's identical to TaskIDEQ.
 func TaskID(v xid.ID) predicate.RoutineRun {
 	return predicate.RoutineRun(sql.FieldEQ(FieldTaskID, v))
@@ -745,6 +755,66 @@ func MissedTruncatedEQ(v bool) predicate.RoutineRun {
 // MissedTruncatedNEQ applies the NEQ predicate on the "missed_truncated" field.
 func MissedTruncatedNEQ(v bool) predicate.RoutineRun {
 	return predicate.RoutineRun(sql.FieldNEQ(FieldMissedTruncated, v))
+}
+
+// LateByMsEQ applies the EQ predicate on the "late_by_ms" field.
+func LateByMsEQ(v int64) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldEQ(FieldLateByMs, v))
+}
+
+// LateByMsNEQ applies the NEQ predicate on the "late_by_ms" field.
+func LateByMsNEQ(v int64) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldNEQ(FieldLateByMs, v))
+}
+
+// LateByMsIn applies the In predicate on the "late_by_ms" field.
+func LateByMsIn(vs ...int64) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldIn(FieldLateByMs, vs...))
+}
+
+// LateByMsNotIn applies the NotIn predicate on the "late_by_ms" field.
+func LateByMsNotIn(vs ...int64) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldNotIn(FieldLateByMs, vs...))
+}
+
+// LateByMsGT applies the GT predicate on the "late_by_ms" field.
+func LateByMsGT(v int64) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldGT(FieldLateByMs, v))
+}
+
+// LateByMsGTE applies the GTE predicate on the "late_by_ms" field.
+func LateByMsGTE(v int64) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldGTE(FieldLateByMs, v))
+}
+
+// LateByMsLT applies the LT predicate on the "late_by_ms" field.
+func LateByMsLT(v int64) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldLT(FieldLateByMs, v))
+}
+
+// LateByMsLTE applies the LTE predicate on the "late_by_ms" field.
+func LateByMsLTE(v int64) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldLTE(FieldLateByMs, v))
+}
+
+// LateByMsIsNil applies the IsNil predicate on the "late_by_ms" field.
+func LateByMsIsNil() predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldIsNull(FieldLateByMs))
+}
+
+// LateByMsNotNil applies the NotNil predicate on the "late_by_ms" field.
+func LateByMsNotNil() predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldNotNull(FieldLateByMs))
+}
+
+// BackfilledEQ applies the EQ predicate on the "backfilled" field.
+func BackfilledEQ(v bool) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldEQ(FieldBackfilled, v))
+}
+
+// BackfilledNEQ applies the NEQ predicate on the "backfilled" field.
+func BackfilledNEQ(v bool) predicate.RoutineRun {
+	return predicate.RoutineRun(sql.FieldNEQ(FieldBackfilled, v))
 }
 
 // TaskIDEQ applies the EQ predicate on the "task_id" field.

@@ -37,6 +37,24 @@ const (
 	FieldCron = "cron"
 	// FieldTimeZone holds the string denoting the time_zone field in the database.
 	FieldTimeZone = "time_zone"
+	// FieldAt holds the string denoting the at field in the database.
+	FieldAt = "at"
+	// FieldStartsAt holds the string denoting the starts_at field in the database.
+	FieldStartsAt = "starts_at"
+	// FieldEndsAt holds the string denoting the ends_at field in the database.
+	FieldEndsAt = "ends_at"
+	// FieldJitterMs holds the string denoting the jitter_ms field in the database.
+	FieldJitterMs = "jitter_ms"
+	// FieldSkipDates holds the string denoting the skip_dates field in the database.
+	FieldSkipDates = "skip_dates"
+	// FieldStartDeadlineMs holds the string denoting the start_deadline_ms field in the database.
+	FieldStartDeadlineMs = "start_deadline_ms"
+	// FieldMissedTicks holds the string denoting the missed_ticks field in the database.
+	FieldMissedTicks = "missed_ticks"
+	// FieldMissedSince holds the string denoting the missed_since field in the database.
+	FieldMissedSince = "missed_since"
+	// FieldMissedTruncated holds the string denoting the missed_truncated field in the database.
+	FieldMissedTruncated = "missed_truncated"
 	// FieldNextRunAt holds the string denoting the next_run_at field in the database.
 	FieldNextRunAt = "next_run_at"
 	// FieldError holds the string denoting the error field in the database.
@@ -100,6 +118,15 @@ var Columns = []string{
 	FieldLastFiredAt,
 	FieldCron,
 	FieldTimeZone,
+	FieldAt,
+	FieldStartsAt,
+	FieldEndsAt,
+	FieldJitterMs,
+	FieldSkipDates,
+	FieldStartDeadlineMs,
+	FieldMissedTicks,
+	FieldMissedSince,
+	FieldMissedTruncated,
 	FieldNextRunAt,
 	FieldError,
 	FieldPublicID,
@@ -145,6 +172,14 @@ var (
 	CronValidator func(string) error
 	// TimeZoneValidator is a validator for the "time_zone" field. It is called by the builders before save.
 	TimeZoneValidator func(string) error
+	// DefaultJitterMs holds the default value on creation for the "jitter_ms" field.
+	DefaultJitterMs int64
+	// DefaultSkipDates holds the default value on creation for the "skip_dates" field.
+	DefaultSkipDates []string
+	// DefaultMissedTicks holds the default value on creation for the "missed_ticks" field.
+	DefaultMissedTicks int
+	// DefaultMissedTruncated holds the default value on creation for the "missed_truncated" field.
+	DefaultMissedTruncated bool
 	// ErrorValidator is a validator for the "error" field. It is called by the builders before save.
 	ErrorValidator func(string) error
 	// PublicIDValidator is a validator for the "public_id" field. It is called by the builders before save.
@@ -247,6 +282,46 @@ func ByCron(opts ...sql.OrderTermOption) OrderOption {
 // ByTimeZone orders the results by the time_zone field.
 func ByTimeZone(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldTimeZone, opts...).ToFunc()
+}
+
+// ByAt orders the results by the at field.
+func ByAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAt, opts...).ToFunc()
+}
+
+// ByStartsAt orders the results by the starts_at field.
+func ByStartsAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldStartsAt, opts...).ToFunc()
+}
+
+// ByEndsAt orders the results by the ends_at field.
+func ByEndsAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldEndsAt, opts...).ToFunc()
+}
+
+// ByJitterMs orders the results by the jitter_ms field.
+func ByJitterMs(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldJitterMs, opts...).ToFunc()
+}
+
+// ByStartDeadlineMs orders the results by the start_deadline_ms field.
+func ByStartDeadlineMs(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldStartDeadlineMs, opts...).ToFunc()
+}
+
+// ByMissedTicks orders the results by the missed_ticks field.
+func ByMissedTicks(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMissedTicks, opts...).ToFunc()
+}
+
+// ByMissedSince orders the results by the missed_since field.
+func ByMissedSince(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMissedSince, opts...).ToFunc()
+}
+
+// ByMissedTruncated orders the results by the missed_truncated field.
+func ByMissedTruncated(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMissedTruncated, opts...).ToFunc()
 }
 
 // ByNextRunAt orders the results by the next_run_at field.

@@ -102,6 +102,46 @@ func TimeZone(v string) predicate.RoutineTrigger {
 	return predicate.RoutineTrigger(sql.FieldEQ(FieldTimeZone, v))
 }
 
+// At applies equality check predicate on the "at" field. It's identical to AtEQ.
+func At(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldAt, v))
+}
+
+// StartsAt applies equality check predicate on the "starts_at" field. It's identical to StartsAtEQ.
+func StartsAt(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldStartsAt, v))
+}
+
+// EndsAt applies equality check predicate on the "ends_at" field. It's identical to EndsAtEQ.
+func EndsAt(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldEndsAt, v))
+}
+
+// JitterMs applies equality check predicate on the "jitter_ms" field. It's identical to JitterMsEQ.
+func JitterMs(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldJitterMs, v))
+}
+
+// StartDeadlineMs applies equality check predicate on the "start_deadline_ms" field. It's identical to StartDeadlineMsEQ.
+func StartDeadlineMs(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldStartDeadlineMs, v))
+}
+
+// MissedTicks applies equality check predicate on the "missed_ticks" field. It's identical to MissedTicksEQ.
+func MissedTicks(v int) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldMissedTicks, v))
+}
+
+// MissedSince applies equality check predicate on the "missed_since" field. It's identical to MissedSinceEQ.
+func MissedSince(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldMissedSince, v))
+}
+
+// MissedTruncated applies equality check predicate on the "missed_truncated" field. It's identical to MissedTruncatedEQ.
+func MissedTruncated(v bool) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldMissedTruncated, v))
+}
+
 // NextRunAt applies equality check predicate on the "next_run_at" field. It's identical to NextRunAtEQ.
 func NextRunAt(v time.Time) predicate.RoutineTrigger {
 	return predicate.RoutineTrigger(sql.FieldEQ(FieldNextRunAt, v))
@@ -655,6 +695,346 @@ func TimeZoneEqualFold(v string) predicate.RoutineTrigger {
 // TimeZoneContainsFold applies the ContainsFold predicate on the "time_zone" field.
 func TimeZoneContainsFold(v string) predicate.RoutineTrigger {
 	return predicate.RoutineTrigger(sql.FieldContainsFold(FieldTimeZone, v))
+}
+
+// AtEQ applies the EQ predicate on the "at" field.
+func AtEQ(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldAt, v))
+}
+
+// AtNEQ applies the NEQ predicate on the "at" field.
+func AtNEQ(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNEQ(FieldAt, v))
+}
+
+// AtIn applies the In predicate on the "at" field.
+func AtIn(vs ...time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIn(FieldAt, vs...))
+}
+
+// AtNotIn applies the NotIn predicate on the "at" field.
+func AtNotIn(vs ...time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotIn(FieldAt, vs...))
+}
+
+// AtGT applies the GT predicate on the "at" field.
+func AtGT(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGT(FieldAt, v))
+}
+
+// AtGTE applies the GTE predicate on the "at" field.
+func AtGTE(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGTE(FieldAt, v))
+}
+
+// AtLT applies the LT predicate on the "at" field.
+func AtLT(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLT(FieldAt, v))
+}
+
+// AtLTE applies the LTE predicate on the "at" field.
+func AtLTE(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLTE(FieldAt, v))
+}
+
+// AtIsNil applies the IsNil predicate on the "at" field.
+func AtIsNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIsNull(FieldAt))
+}
+
+// AtNotNil applies the NotNil predicate on the "at" field.
+func AtNotNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotNull(FieldAt))
+}
+
+// StartsAtEQ applies the EQ predicate on the "starts_at" field.
+func StartsAtEQ(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldStartsAt, v))
+}
+
+// StartsAtNEQ applies the NEQ predicate on the "starts_at" field.
+func StartsAtNEQ(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNEQ(FieldStartsAt, v))
+}
+
+// StartsAtIn applies the In predicate on the "starts_at" field.
+func StartsAtIn(vs ...time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIn(FieldStartsAt, vs...))
+}
+
+// StartsAtNotIn applies the NotIn predicate on the "starts_at" field.
+func StartsAtNotIn(vs ...time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotIn(FieldStartsAt, vs...))
+}
+
+// StartsAtGT applies the GT predicate on the "starts_at" field.
+func StartsAtGT(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGT(FieldStartsAt, v))
+}
+
+// StartsAtGTE applies the GTE predicate on the "starts_at" field.
+func StartsAtGTE(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGTE(FieldStartsAt, v))
+}
+
+// StartsAtLT applies the LT predicate on the "starts_at" field.
+func StartsAtLT(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLT(FieldStartsAt, v))
+}
+
+// StartsAtLTE applies the LTE predicate on the "starts_at" field.
+func StartsAtLTE(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLTE(FieldStartsAt, v))
+}
+
+// StartsAtIsNil applies the IsNil predicate on the "starts_at" field.
+func StartsAtIsNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIsNull(FieldStartsAt))
+}
+
+// StartsAtNotNil applies the NotNil predicate on the "starts_at" field.
+func StartsAtNotNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotNull(FieldStartsAt))
+}
+
+// EndsAtEQ applies the EQ predicate on the "ends_at" field.
+func EndsAtEQ(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldEndsAt, v))
+}
+
+// EndsAtNEQ applies the NEQ predicate on the "ends_at" field.
+func EndsAtNEQ(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNEQ(FieldEndsAt, v))
+}
+
+// EndsAtIn applies the In predicate on the "ends_at" field.
+func EndsAtIn(vs ...time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIn(FieldEndsAt, vs...))
+}
+
+// EndsAtNotIn applies the NotIn predicate on the "ends_at" field.
+func EndsAtNotIn(vs ...time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotIn(FieldEndsAt, vs...))
+}
+
+// EndsAtGT applies the GT predicate on the "ends_at" field.
+func EndsAtGT(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGT(FieldEndsAt, v))
+}
+
+// EndsAtGTE applies the GTE predicate on the "ends_at" field.
+func EndsAtGTE(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGTE(FieldEndsAt, v))
+}
+
+// EndsAtLT applies the LT predicate on the "ends_at" field.
+func EndsAtLT(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLT(FieldEndsAt, v))
+}
+
+// EndsAtLTE applies the LTE predicate on the "ends_at" field.
+func EndsAtLTE(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLTE(FieldEndsAt, v))
+}
+
+// EndsAtIsNil applies the IsNil predicate on the "ends_at" field.
+func EndsAtIsNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIsNull(FieldEndsAt))
+}
+
+// EndsAtNotNil applies the NotNil predicate on the "ends_at" field.
+func EndsAtNotNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotNull(FieldEndsAt))
+}
+
+// JitterMsEQ applies the EQ predicate on the "jitter_ms" field.
+func JitterMsEQ(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldJitterMs, v))
+}
+
+// JitterMsNEQ applies the NEQ predicate on the "jitter_ms" field.
+func JitterMsNEQ(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNEQ(FieldJitterMs, v))
+}
+
+// JitterMsIn applies the In predicate on the "jitter_ms" field.
+func JitterMsIn(vs ...int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIn(FieldJitterMs, vs...))
+}
+
+// JitterMsNotIn applies the NotIn predicate on the "jitter_ms" field.
+func JitterMsNotIn(vs ...int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotIn(FieldJitterMs, vs...))
+}
+
+// JitterMsGT applies the GT predicate on the "jitter_ms" field.
+func JitterMsGT(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGT(FieldJitterMs, v))
+}
+
+// JitterMsGTE applies the GTE predicate on the "jitter_ms" field.
+func JitterMsGTE(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGTE(FieldJitterMs, v))
+}
+
+// JitterMsLT applies the LT predicate on the "jitter_ms" field.
+func JitterMsLT(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLT(FieldJitterMs, v))
+}
+
+// JitterMsLTE applies the LTE predicate on the "jitter_ms" field.
+func JitterMsLTE(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLTE(FieldJitterMs, v))
+}
+
+// StartDeadlineMsEQ applies the EQ predicate on the "start_deadline_ms" field.
+func StartDeadlineMsEQ(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldStartDeadlineMs, v))
+}
+
+// StartDeadlineMsNEQ applies the NEQ predicate on the "start_deadline_ms" field.
+func StartDeadlineMsNEQ(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNEQ(FieldStartDeadlineMs, v))
+}
+
+// StartDeadlineMsIn applies the In predicate on the "start_deadline_ms" field.
+func StartDeadlineMsIn(vs ...int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIn(FieldStartDeadlineMs, vs...))
+}
+
+// StartDeadlineMsNotIn applies the NotIn predicate on the "start_deadline_ms" field.
+func StartDeadlineMsNotIn(vs ...int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotIn(FieldStartDeadlineMs, vs...))
+}
+
+// StartDeadlineMsGT applies the GT predicate on the "start_deadline_ms" field.
+func StartDeadlineMsGT(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGT(FieldStartDeadlineMs, v))
+}
+
+// StartDeadlineMsGTE applies the GTE predicate on the "start_deadline_ms" field.
+func StartDeadlineMsGTE(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGTE(FieldStartDeadlineMs, v))
+}
+
+// StartDeadlineMsLT applies the LT predicate on the "start_deadline_ms" field.
+func StartDeadlineMsLT(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLT(FieldStartDeadlineMs, v))
+}
+
+// StartDeadlineMsLTE applies the LTE predicate on the "start_deadline_ms" field.
+func StartDeadlineMsLTE(v int64) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLTE(FieldStartDeadlineMs, v))
+}
+
+// StartDeadlineMsIsNil applies the IsNil predicate on the "start_deadline_ms" field.
+func StartDeadlineMsIsNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIsNull(FieldStartDeadlineMs))
+}
+
+// StartDeadlineMsNotNil applies the NotNil predicate on the "start_deadline_ms" field.
+func StartDeadlineMsNotNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotNull(FieldStartDeadlineMs))
+}
+
+// MissedTicksEQ applies the EQ predicate on the "missed_ticks" field.
+func MissedTicksEQ(v int) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldMissedTicks, v))
+}
+
+// MissedTicksNEQ applies the NEQ predicate on the "missed_ticks" field.
+func MissedTicksNEQ(v int) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNEQ(FieldMissedTicks, v))
+}
+
+// MissedTicksIn applies the In predicate on the "missed_ticks" field.
+func MissedTicksIn(vs ...int) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIn(FieldMissedTicks, vs...))
+}
+
+// MissedTicksNotIn applies the NotIn predicate on the "missed_ticks" field.
+func MissedTicksNotIn(vs ...int) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotIn(FieldMissedTicks, vs...))
+}
+
+// MissedTicksGT applies the GT predicate on the "missed_ticks" field.
+func MissedTicksGT(v int) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGT(FieldMissedTicks, v))
+}
+
+// MissedTicksGTE applies the GTE predicate on the "missed_ticks" field.
+func MissedTicksGTE(v int) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGTE(FieldMissedTicks, v))
+}
+
+// MissedTicksLT applies the LT predicate on the "missed_ticks" field.
+func MissedTicksLT(v int) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLT(FieldMissedTicks, v))
+}
+
+// MissedTicksLTE applies the LTE predicate on the "missed_ticks" field.
+func MissedTicksLTE(v int) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLTE(FieldMissedTicks, v))
+}
+
+// MissedSinceEQ applies the EQ predicate on the "missed_since" field.
+func MissedSinceEQ(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldMissedSince, v))
+}
+
+// MissedSinceNEQ applies the NEQ predicate on the "missed_since" field.
+func MissedSinceNEQ(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNEQ(FieldMissedSince, v))
+}
+
+// MissedSinceIn applies the In predicate on the "missed_since" field.
+func MissedSinceIn(vs ...time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIn(FieldMissedSince, vs...))
+}
+
+// MissedSinceNotIn applies the NotIn predicate on the "missed_since" field.
+func MissedSinceNotIn(vs ...time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotIn(FieldMissedSince, vs...))
+}
+
+// MissedSinceGT applies the GT predicate on the "missed_since" field.
+func MissedSinceGT(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGT(FieldMissedSince, v))
+}
+
+// MissedSinceGTE applies the GTE predicate on the "missed_since" field.
+func MissedSinceGTE(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldGTE(FieldMissedSince, v))
+}
+
+// MissedSinceLT applies the LT predicate on the "missed_since" field.
+func MissedSinceLT(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLT(FieldMissedSince, v))
+}
+
+// MissedSinceLTE applies the LTE predicate on the "missed_since" field.
+func MissedSinceLTE(v time.Time) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldLTE(FieldMissedSince, v))
+}
+
+// MissedSinceIsNil applies the IsNil predicate on the "missed_since" field.
+func MissedSinceIsNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldIsNull(FieldMissedSince))
+}
+
+// MissedSinceNotNil applies the NotNil predicate on the "missed_since" field.
+func MissedSinceNotNil() predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNotNull(FieldMissedSince))
+}
+
+// MissedTruncatedEQ applies the EQ predicate on the "missed_truncated" field.
+func MissedTruncatedEQ(v bool) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldEQ(FieldMissedTruncated, v))
+}
+
+// MissedTruncatedNEQ applies the NEQ predicate on the "missed_truncated" field.
+func MissedTruncatedNEQ(v bool) predicate.RoutineTrigger {
+	return predicate.RoutineTrigger(sql.FieldNEQ(FieldMissedTruncated, v))
 }
 
 // NextRunAtEQ applies the EQ predicate on the "next_run_at" field.

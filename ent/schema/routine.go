@@ -91,7 +91,7 @@ func (triggerRecord) Annotations() []schema.Annotation {
 }
 
 // Fields of RoutineTrigger. next_run_at is the cursor of a schedule: the first slot that has not fired. A deleted trigger is
-// switched off and stays for the history that names it.
+// switched off and stays for the history that names it. missed_* are slots that were too old to fire, until the next fire tells of them.
 func (RoutineTrigger) Fields() []ent.Field {
 	return []ent.Field{
 		ref("routine_id"),
@@ -100,6 +100,15 @@ func (RoutineTrigger) Fields() []ent.Field {
 		field.Time("last_fired_at").Optional().Nillable(),
 		field.String("cron").MaxRuneLen(200).Optional().Nillable().Annotations(hidden()),
 		field.String("time_zone").MaxRuneLen(64).Optional().Nillable().Annotations(hidden()),
+		field.Time("at").Optional().Nillable().Annotations(hidden()),
+		field.Time("starts_at").Optional().Nillable().Annotations(hidden()),
+		field.Time("ends_at").Optional().Nillable().Annotations(hidden()),
+		field.Int64("jitter_ms").Default(0).Annotations(entsql.Default("0"), hidden()),
+		field.JSON("skip_dates", []string{}).SchemaType(jsonb()).Default([]string{}).Annotations(entsql.Default("[]"), hidden()),
+		field.Int64("start_deadline_ms").Optional().Nillable().Annotations(hidden()),
+		field.Int("missed_ticks").Default(0).Annotations(entsql.Default("0"), hidden()),
+		field.Time("missed_since").Optional().Nillable().Annotations(hidden()),
+		field.Bool("missed_truncated").Default(false).Annotations(entsql.Default("false"), hidden()),
 		field.Time("next_run_at").Optional().Nillable().Annotations(hidden()),
 		field.String("error").MaxRuneLen(1000).Optional().Nillable().Annotations(hidden()),
 		field.String("public_id").MaxRuneLen(64).Unique().Optional().Nillable().Annotations(hidden()),
@@ -138,7 +147,7 @@ func (RoutineTrigger) Annotations() []schema.Annotation {
 		"routine_triggers_kind":         oneOf("kind", domain.TriggerKind("").Values()),
 		"routine_triggers_signing_mode": oneOf("signing_mode", domain.SigningMode("").Values()),
 		"routine_triggers_preset":       oneOf("preset", domain.WebhookPreset("").Values()),
-		"routine_triggers_schedule":     "kind <> 'SCHEDULE' OR (cron IS NOT NULL AND time_zone IS NOT NULL)",
+		"routine_triggers_schedule":     "kind <> 'SCHEDULE' OR ((cron IS NULL) <> (at IS NULL) AND time_zone IS NOT NULL)",
 		"routine_triggers_webhook":      "kind <> 'WEBHOOK' OR (public_id IS NOT NULL AND signing_mode IS NOT NULL)",
 	})}
 }
@@ -163,6 +172,8 @@ func (RoutineRun) Fields() []ent.Field {
 		field.Int("missed_ticks").Default(0),
 		field.Time("missed_since").Optional().Nillable(),
 		field.Bool("missed_truncated").Default(false),
+		field.Int64("late_by_ms").Optional().Nillable().Annotations(hidden()),
+		field.Bool("backfilled").Default(false).Annotations(entsql.Default("false")),
 		optionalRef("task_id"),
 		optionalRef("coalesced_into_id"),
 		optionalRef("held_by_id"),

@@ -328,6 +328,32 @@ type AttemptOwner struct {
 	Version string `json:"version"`
 }
 
+// Input of backfillRoutine.
+type BackfillRoutineInput struct {
+	// Routine.
+	RoutineID xid.ID `json:"routineId"`
+	// Schedule of the routine.
+	TriggerID xid.ID `json:"triggerId"`
+	// From this instant.
+	From time.Time `json:"from"`
+	// Until just before this instant, at most now. The window has at most 1,000 slots.
+	Until time.Time `json:"until"`
+	// Only say what would be fired; nothing is written.
+	DryRun bool `json:"dryRun"`
+}
+
+// Result of backfillRoutine.
+type BackfillRoutinePayload struct {
+	// The slots of the window, oldest first; empty on error.
+	Slots []*BackfilledSlot `json:"slots"`
+	// How many of them fire, or would.
+	FiredCount int `json:"firedCount"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (BackfillRoutinePayload) IsMutationPayload() {}
+
 // Nothing blocks a task any more.
 type BlockersWakeup struct {
 	// Task.
@@ -2280,10 +2306,22 @@ type SchedulePreview struct {
 
 // A schedule trigger to make.
 type ScheduleSpecInput struct {
-	// Expression.
-	Cron string `json:"cron"`
+	// Expression; this or at.
+	Cron *string `json:"cron,omitempty"`
 	// Zone; the workspace's by default.
 	TimeZone *string `json:"timeZone,omitempty"`
+	// The only instant at which it fires, to come; rounded up to a whole minute.
+	At *time.Time `json:"at,omitempty"`
+	// No slot is before it.
+	StartsAt *time.Time `json:"startsAt,omitempty"`
+	// No slot is at it or later.
+	EndsAt *time.Time `json:"endsAt,omitempty"`
+	// A slot is due up to so much later, before the next one; PT0S..PT24H.
+	Jitter *time.Duration `json:"jitter,omitempty"`
+	// Dates in its zone that have no slots, e.g. 2026-12-25; at most 366.
+	SkipDates []string `json:"skipDates,omitempty"`
+	// A slot that is due for longer is not fired, but counted as missed; PT1S..P30D.
+	StartDeadline *time.Duration `json:"startDeadline,omitempty"`
 	// May fire.
 	Enabled *bool `json:"enabled,omitempty"`
 }
@@ -2692,10 +2730,22 @@ type UpdateTriggerInput struct {
 	ExpectedRevision *int `json:"expectedRevision,omitempty"`
 	// May fire; null: true.
 	Enabled graphql.Omittable[*bool] `json:"enabled,omitempty"`
-	// Expression of a schedule; null is refused.
+	// Expression of a schedule; null is refused, unless at is given.
 	Cron graphql.Omittable[*string] `json:"cron,omitempty"`
 	// Zone of a schedule; null: the workspace's.
 	TimeZone graphql.Omittable[*string] `json:"timeZone,omitempty"`
+	// The only instant at which a schedule fires, instead of an expression (cron: null); rounded up to a whole minute.
+	At graphql.Omittable[*time.Time] `json:"at,omitempty"`
+	// No slot of a schedule is before it; null: no bound.
+	StartsAt graphql.Omittable[*time.Time] `json:"startsAt,omitempty"`
+	// No slot of a schedule is at it or later; null: no bound.
+	EndsAt graphql.Omittable[*time.Time] `json:"endsAt,omitempty"`
+	// A slot of a schedule is due up to so much later, PT0S..PT24H; null: PT0S.
+	Jitter graphql.Omittable[*time.Duration] `json:"jitter,omitempty"`
+	// Dates that have no slots of a schedule, at most 366, instead of those there are; null: none.
+	SkipDates graphql.Omittable[[]string] `json:"skipDates,omitempty"`
+	// A slot that is due for longer is not fired, PT1S..P30D; null: each one fires.
+	StartDeadline graphql.Omittable[*time.Duration] `json:"startDeadline,omitempty"`
 	// How callers of a webhook prove themselves; null: HMAC_SHA256.
 	SigningMode graphql.Omittable[*domain.SigningMode] `json:"signingMode,omitempty"`
 	// Accepted clock difference of a webhook, PT30S..PT24H; null: PT5M.

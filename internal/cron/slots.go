@@ -17,7 +17,7 @@ func (s Schedule) Next(after time.Time) time.Time {
 func (s Schedule) Previous(before time.Time) time.Time {
 	for length := int64(secondsPerDay); ; length *= 4 {
 		from := before.Add(-time.Duration(min(length, horizon)) * time.Second)
-		if slots := s.lastBetween(from, before, 1); len(slots) > 0 {
+		if slots := lastBetween(s.Slots, from, before, 1); len(slots) > 0 {
 			return slots[0]
 		}
 		if length >= horizon {
@@ -28,22 +28,22 @@ func (s Schedule) Previous(before time.Time) time.Time {
 
 // NextN is the first n slots after an instant, in order, in UTC; fewer when the schedule has no more.
 func (s Schedule) NextN(after time.Time, n int) []time.Time {
-	return s.take(after, time.Time{}, n)
+	return take(s.Slots, after, time.Time{}, n)
 }
 
 // Between is the slots in [from, until), oldest first, in UTC, limit at most. Both ends of a window that follows
 // another fit together: a slot at the border belongs to the second.
 func (s Schedule) Between(from, until time.Time, limit int) []time.Time {
-	return s.take(justBefore(from), until, limit)
+	return take(s.Slots, justBefore(from), until, limit)
 }
 
 // take collects up to limit slots after an instant and before another (zero: without end).
-func (s Schedule) take(after, until time.Time, limit int) []time.Time {
+func take(walk walker, after, until time.Time, limit int) []time.Time {
 	var slots []time.Time
 	if limit <= 0 {
 		return slots
 	}
-	for slot := range s.Slots(after) {
+	for slot := range walk(after) {
 		if !until.IsZero() && !slot.Before(until) {
 			break
 		}

@@ -15,15 +15,17 @@ type AdvisoryCode string
 
 // The codes.
 const (
-	AdvisorySecretIsCommon  AdvisoryCode = "SECRET_IS_COMMON"  // a word, number or setting that occurs in any text
-	AdvisorySecretIsAddress AdvisoryCode = "SECRET_IS_ADDRESS" // an address without a secret in it
-	AdvisorySecretTooShort  AdvisoryCode = "SECRET_TOO_SHORT"  // not masked
-	AdvisorySecretUnused    AdvisoryCode = "SECRET_UNUSED"     // a webhook has a secret and asks for no proof
-	AdvisoryIdleSkip        AdvisoryCode = "IDLE_SKIP"         // scheduled fires end without a launch while the agent has no task
-	AdvisoryNoExecutor      AdvisoryCode = "NO_EXECUTOR"       // nothing says how runs are executed
-	AdvisoryNoBudget        AdvisoryCode = "NO_BUDGET"         // nothing limits what is spent without a person
-	AdvisoryAssigneePaused  AdvisoryCode = "ASSIGNEE_PAUSED"   // the agent that is woken is paused or stopped
-	AdvisoryAssigneeGone    AdvisoryCode = "ASSIGNEE_GONE"     // the agent that is woken was deleted
+	AdvisorySecretIsCommon  AdvisoryCode = "SECRET_IS_COMMON"    // a word, number or setting that occurs in any text
+	AdvisorySecretIsAddress AdvisoryCode = "SECRET_IS_ADDRESS"   // an address without a secret in it
+	AdvisorySecretTooShort  AdvisoryCode = "SECRET_TOO_SHORT"    // not masked
+	AdvisorySecretUnused    AdvisoryCode = "SECRET_UNUSED"       // a webhook has a secret and asks for no proof
+	AdvisoryIdleSkip        AdvisoryCode = "IDLE_SKIP"           // scheduled fires end without a launch while the agent has no task
+	AdvisoryNoExecutor      AdvisoryCode = "NO_EXECUTOR"         // nothing says how runs are executed
+	AdvisoryNoBudget        AdvisoryCode = "NO_BUDGET"           // nothing limits what is spent without a person
+	AdvisoryAssigneePaused  AdvisoryCode = "ASSIGNEE_PAUSED"     // the agent that is woken is paused or stopped
+	AdvisoryAssigneeGone    AdvisoryCode = "ASSIGNEE_GONE"       // the agent that is woken was deleted
+	AdvisoryNeverFires      AdvisoryCode = "NEVER_FIRES"         // a schedule has no slot left
+	AdvisoryDeadlineShort   AdvisoryCode = "DEADLINE_BELOW_TICK" // a schedule's deadline is shorter than a tick
 )
 
 // MinMaskLength is the length in bytes from which a value is masked (see secret.MinMaskLength, where the reason is).

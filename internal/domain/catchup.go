@@ -38,10 +38,68 @@ type ElapsedSlots struct {
 	Missed Missed
 }
 
-// SlotFire is one slot to fire, with what its prompt says of slots left out.
+// SlotFire is one slot to fire, with what its prompt says of slots left out. LateBy is how far behind it fires; 0 up to a minute.
 type SlotFire struct {
 	Slot   time.Time
 	Missed Missed
+	LateBy time.Duration
+}
+
+// maxMissedTicks is the most missed slots that are counted.
+const maxMissedTicks = 10_000
+
+// And is what is missed together with what was missed before it.
+func (m Missed) And(older Missed) Missed {
+	switch {
+	case older.Ticks == 0:
+		return m
+	case m.Ticks == 0:
+		return older
+	}
+	sum := Missed{Ticks: m.Ticks + older.Ticks, Since: m.Since, Truncated: m.Truncated || older.Truncated}
+	if older.Since.Before(m.Since) {
+		sum.Since = older.Since
+	}
+	if sum.Ticks > maxMissedTicks {
+		sum.Ticks, sum.Truncated = maxMissedTicks, true
+	}
+	return sum
+}
+
+// All is all elapsed slots as missed ones.
+func (e ElapsedSlots) All() Missed {
+	if len(e.Slots) == 0 {
+		return e.Missed
+	}
+	return Missed{Ticks: len(e.Slots), Since: e.Slots[0]}.And(e.Missed)
+}
+
+// TellMissed lets the oldest fire tell of slots that were too old to fire. Where none fires they are left for the next one.
+func TellMissed(fires []SlotFire, tooOld Missed) (told []SlotFire, left Missed) {
+	if len(fires) == 0 {
+		return fires, tooOld
+	}
+	fires[0].Missed = fires[0].Missed.And(tooOld)
+	return fires, Missed{}
+}
+
+// lateGrace is how far behind its slot a fire is not late.
+const lateGrace = time.Minute
+
+// Lateness is how far behind it is that something due at an instant fires now; 0 up to a minute.
+func Lateness(due, now time.Time) time.Duration {
+	if late := now.Sub(due); late > lateGrace {
+		return late
+	}
+	return 0
+}
+
+// LateText is what an agent is told of a fire that is late; "" of one that is not.
+func LateText(late time.Duration) string {
+	if late <= 0 {
+		return ""
+	}
+	return "It fires " + late.Truncate(time.Second).String() + " late."
 }
 
 // PlanCatchUp turns elapsed slots, asked for with CatchUpLimit, into fires, oldest first (SPEC S4.5, C39 to C45).

@@ -89,6 +89,8 @@ var advisoryCodeValues = []AdvisoryCode{
 	AdvisoryNoBudget,
 	AdvisoryAssigneePaused,
 	AdvisoryAssigneeGone,
+	AdvisoryNeverFires,
+	AdvisoryDeadlineShort,
 }
 
 // Values lists every AdvisoryCode, in the order of the constants.
@@ -180,6 +182,23 @@ func (v AuthorKind) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 
 // UnmarshalGQL reads the value, or says which values there are.
 func (v *AuthorKind) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, authorKindValues) }
+
+var backfillOutcomeValues = []BackfillOutcome{
+	BackfillOutcomeFired,
+	BackfillOutcomeAlreadyFired,
+	BackfillOutcomePending,
+}
+
+// Values lists every BackfillOutcome, in the order of the constants.
+func (BackfillOutcome) Values() []string { return enumValues(backfillOutcomeValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v BackfillOutcome) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *BackfillOutcome) UnmarshalGQL(in any) error {
+	return unmarshalEnum(v, in, backfillOutcomeValues)
+}
 
 var budgetActionValues = []BudgetAction{
 	BudgetActionPauseAgent,
@@ -843,6 +862,7 @@ var triggerConditionValues = []TriggerCondition{
 	TriggerConditionOverdue,
 	TriggerConditionStranded,
 	TriggerConditionDisabled,
+	TriggerConditionEnded,
 	TriggerConditionInvalid,
 }
 

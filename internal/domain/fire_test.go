@@ -258,7 +258,7 @@ func TestPlanCatchUp(t *testing.T) {
 	slots := []time.Time{noon.Add(-2 * time.Minute), noon.Add(-time.Minute), noon}
 	missed := Missed{Ticks: 96, Since: noon.Add(-100 * time.Minute)}
 	got := PlanCatchUp(CatchUpPolicyEnqueueMissedWithCap, ElapsedSlots{Slots: slots, Missed: missed}) // C41
-	if len(got) != 3 || got[0] != (SlotFire{slots[0], missed}) || got[1] != (SlotFire{Slot: slots[1]}) || got[2] != (SlotFire{Slot: noon}) {
+	if len(got) != 3 || got[0] != (SlotFire{Slot: slots[0], Missed: missed}) || got[1] != (SlotFire{Slot: slots[1]}) || got[2] != (SlotFire{Slot: noon}) {
 		t.Errorf("with a cap: %+v", got)
 	}
 	got = PlanCatchUp(CatchUpPolicySkipMissed, ElapsedSlots{Slots: slots, Missed: missed}) // C43

@@ -68,7 +68,7 @@ func TestANameOlderThanTheRuleKeepsNoChangeFromBeingMade(t *testing.T) {
 
 func TestTitlesOfFiresAreOneLineOfPrintableText(t *testing.T) {
 	for what, text := range unprintable {
-		got := RenderTask("Scan", TaskTemplate{Title: "Scan {{x}}"}, map[string]string{"x": "a" + text + "b"}, Missed{})
+		got := RenderTask("Scan", TaskTemplate{Title: "Scan {{x}}"}, map[string]string{"x": "a" + text + "b"}, SlotFire{})
 		if !OneLine(got.Title) || !strings.HasPrefix(got.Title, "Scan a") {
 			t.Errorf("%s: %q", what, got.Title)
 		}

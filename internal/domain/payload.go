@@ -28,6 +28,8 @@ type RoutinePayload struct {
 	MissedTicks     int               `json:"missed_ticks,omitempty"`
 	MissedSince     time.Time         `json:"missed_since,omitzero"`      // the oldest missed slot
 	MissedTruncated bool              `json:"missed_truncated,omitempty"` // more were missed than were counted
+	LateBySeconds   int64             `json:"late_by_seconds,omitempty"`  // behind the slot
+	Backfilled      bool              `json:"backfilled,omitempty"`       // a person had the slot fired anew
 }
 
 // CommentPayload is a comment on a task.

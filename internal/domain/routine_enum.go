@@ -66,6 +66,17 @@ const (
 	SigningModeHMACSHA256 SigningMode = "HMAC_SHA256" // HMAC-SHA-256 over the raw body, or over timestamp and body
 )
 
+// BackfillOutcome is what becomes of a slot that somebody wants to be fired anew.
+//
+//rouse:enum
+type BackfillOutcome string
+
+const (
+	BackfillOutcomeFired        BackfillOutcome = "FIRED"         // it fires
+	BackfillOutcomeAlreadyFired BackfillOutcome = "ALREADY_FIRED" // it has fired before
+	BackfillOutcomePending      BackfillOutcome = "PENDING"       // the schedule will fire it by itself
+)
+
 // WebhookPreset is a sender that a webhook understands: how it signs, how it calls its events, and how it names a delivery.
 //
 //rouse:enum

@@ -12,18 +12,20 @@ type Advice struct {
 
 // RoutineAdviceFacts are the facts from which advice about a routine follows.
 type RoutineAdviceFacts struct {
-	Heavy        bool // has a task template
-	Scheduled    bool // a schedule of it is switched on
-	Unattended   bool // a schedule or a webhook of it is switched on
-	UnusedSecret bool // a webhook of it has a secret and takes callers without proof
-	Agent        string
-	AgentGone    bool
-	AgentStatus  AgentStatus
-	SkipsIdle    bool // skip_idle_wakeups of the agent
-	HasTask      bool // the agent has a task in TODO or IN_PROGRESS
-	Executor     bool // the agent, the template's project or the workspace has an executor
-	Echo         bool // that executor only echoes, which costs nothing
-	Budget       bool // of the agent, the template's project or the workspace
+	Heavy         bool // has a task template
+	Scheduled     bool // a schedule of it is switched on
+	Unattended    bool // a schedule or a webhook of it is switched on
+	NeverFires    bool // a schedule of it was switched off, since no slot is left
+	ShortDeadline bool // a schedule of it has a startDeadline below TickInterval
+	UnusedSecret  bool // a webhook of it has a secret and takes callers without proof
+	Agent         string
+	AgentGone     bool
+	AgentStatus   AgentStatus
+	SkipsIdle     bool // skip_idle_wakeups of the agent
+	HasTask       bool // the agent has a task in TODO or IN_PROGRESS
+	Executor      bool // the agent, the template's project or the workspace has an executor
+	Echo          bool // that executor only echoes, which costs nothing
+	Budget        bool // of the agent, the template's project or the workspace
 }
 
 // AdviseRoutine is what to think about in a routine, what matters most first.
@@ -42,6 +44,8 @@ func AdviseRoutine(f RoutineAdviceFacts) (list []Advice) {
 	say(!f.Executor, AdvisoryNoExecutor, "", "each run of this routine fails, because nothing says how %s works: set an executor on the agent, its project, or as the workspace's default", f.Agent)
 	say(f.AgentStatus == AgentStatusPaused || f.AgentStatus == AgentStatusStopped, AdvisoryAssigneePaused, "assigneeId",
 		"%s is %s, so no fire of this routine starts work: resume the agent", f.Agent, statusWord(f.AgentStatus))
+	say(f.NeverFires, AdvisoryNeverFires, "", "a schedule of this routine was switched off, because no slot is left within its bounds: give it a later endsAt, another instant, or remove it")
+	say(f.ShortDeadline, AdvisoryDeadlineShort, "", "a schedule of this routine has a startDeadline below %s, which may pass between two looks at it: slots may be missed although nothing is wrong", TickInterval)
 	say(f.UnusedSecret, AdvisorySecretUnused, "", "a webhook of this routine has a secret that nobody is asked for, because its signing mode is NONE: choose BEARER or HMAC_SHA256")
 	say(f.Unattended && f.Executor && !f.Echo && !f.Budget, AdvisoryNoBudget, "", "the routine spends without a person, and no budget limits it: set one for the workspace, the project or %s", f.Agent)
 	return list

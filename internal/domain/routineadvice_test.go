@@ -33,6 +33,8 @@ func TestWhatIsAdvisedOfARoutine(t *testing.T) {
 		{"a stopped agent starts nothing", func(f *RoutineAdviceFacts) { f.AgentStatus = AgentStatusStopped }, "ASSIGNEE_PAUSED"},
 		{"a working agent is there", func(f *RoutineAdviceFacts) { f.AgentStatus = AgentStatusWorking }, ""},
 		{"of a deleted agent nothing else matters", func(f *RoutineAdviceFacts) { f.AgentGone, f.Executor, f.SkipsIdle = true, false, true }, "ASSIGNEE_GONE"},
+		{"a schedule without a slot that is left does nothing", func(f *RoutineAdviceFacts) { f.NeverFires = true }, "NEVER_FIRES"},
+		{"a deadline below the time between two looks misses slots", func(f *RoutineAdviceFacts) { f.ShortDeadline = true }, "DEADLINE_BELOW_TICK"},
 		{"a secret that nobody is asked for protects nothing", func(f *RoutineAdviceFacts) { f.UnusedSecret = true }, "SECRET_UNUSED"},
 		{"what spends without a person wants a budget", func(f *RoutineAdviceFacts) { f.Budget = false }, "NO_BUDGET"},
 		{"a person who fires by hand sees what it costs", func(f *RoutineAdviceFacts) { f.Budget, f.Unattended, f.Scheduled = false, false, false }, ""},

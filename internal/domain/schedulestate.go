@@ -24,6 +24,7 @@ const (
 type TriggerFacts struct {
 	Kind                   TriggerKind
 	Enabled, Invalid       bool
+	Ended                  bool // switched off, since no slot is left
 	NextRunAt, LastFiredAt *time.Time
 	CreatedAt              time.Time
 }
@@ -67,6 +68,7 @@ const (
 	TriggerConditionOverdue  TriggerCondition = "OVERDUE"  // past due
 	TriggerConditionStranded TriggerCondition = "STRANDED" // no next fire; dead
 	TriggerConditionDisabled TriggerCondition = "DISABLED" // switched off
+	TriggerConditionEnded    TriggerCondition = "ENDED"    // switched off, since no slot is left
 	TriggerConditionInvalid  TriggerCondition = "INVALID"  // cannot be computed; switched off
 )
 
@@ -86,6 +88,8 @@ func (t TriggerFacts) Condition(now time.Time) TriggerCondition {
 	switch {
 	case t.Invalid:
 		return TriggerConditionInvalid
+	case !t.Enabled && t.Ended:
+		return TriggerConditionEnded
 	case !t.Enabled:
 		return TriggerConditionDisabled
 	case t.NextRunAt == nil && now.Sub(claimed) > StrandedGrace:

@@ -88,8 +88,11 @@ func renderText(text string, values map[string]string, limit int) string {
 // RenderTask fills in a routine's template for the task of a fire, within the bounds that CheckTaskTexts sets for any
 // task. The title is one line, cut at MaxTaskTitle characters. The description is cut at 64 KiB, before the sentence
 // about missed slots. A title that comes out empty is the routine's name.
-func RenderTask(name string, template TaskTemplate, values map[string]string, missed Missed) TaskTemplate {
-	told := MissedText(missed)
+func RenderTask(name string, template TaskTemplate, values map[string]string, slot SlotFire) TaskTemplate {
+	told := MissedText(slot.Missed)
+	if late := LateText(slot.LateBy); late != "" {
+		told += "\n\n" + late
+	}
 	template.Title = cmp.Or(cutTitle(StorableText(Render(template.Title, values, maxTaskDescription))), cutTitle(name))
 	template.Description = renderText(template.Description, values, maxTaskDescription-len(told)) + told
 	return template
@@ -112,7 +115,7 @@ func FireText(description string, values map[string]string) string {
 // text.
 func RenderFire(name, description string, template *TaskTemplate, values map[string]string) TaskTemplate {
 	if template != nil {
-		return RenderTask(name, *template, values, Missed{})
+		return RenderTask(name, *template, values, SlotFire{})
 	}
 	return TaskTemplate{Title: name, Description: FireText(description, values)}
 }

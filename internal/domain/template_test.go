@@ -33,11 +33,11 @@ func TestRender(t *testing.T) {
 // SPEC S4.8: titles are cut at 200 characters.
 func TestRenderTaskCutsTheTitle(t *testing.T) { // C54
 	long := strings.Repeat("ä", 300)
-	got := RenderTask("Scan", TaskTemplate{Title: "{{x}}", Description: "{{x}}", RequiresApproval: true}, map[string]string{"x": long}, Missed{})
+	got := RenderTask("Scan", TaskTemplate{Title: "{{x}}", Description: "{{x}}", RequiresApproval: true}, map[string]string{"x": long}, SlotFire{})
 	if utf8.RuneCountInString(got.Title) != MaxTaskTitle || !utf8.ValidString(got.Title) || got.Description != long || !got.RequiresApproval {
 		t.Errorf("title of %d characters, description of %d", utf8.RuneCountInString(got.Title), utf8.RuneCountInString(got.Description))
 	}
-	if got := RenderTask("Scan", TaskTemplate{Title: "a\r\nb\n"}, nil, Missed{}); got.Title != "a b" {
+	if got := RenderTask("Scan", TaskTemplate{Title: "a\r\nb\n"}, nil, SlotFire{}); got.Title != "a b" {
 		t.Errorf("title %q", got.Title)
 	}
 }
@@ -65,7 +65,7 @@ func TestTheTaskOfAFireObeysTheRulesOfTasks(t *testing.T) {
 		{"missed slots", "t", "{{v}}", "x", missed, "t", "x" + told},
 		{"missed slots of a description that just fits", "t", "{{v}}", whole, missed, "t", cut + told},
 	} {
-		task := RenderTask("Nightly", TaskTemplate{Title: c.title, Description: c.description}, map[string]string{"v": c.value}, c.missed)
+		task := RenderTask("Nightly", TaskTemplate{Title: c.title, Description: c.description}, map[string]string{"v": c.value}, SlotFire{Missed: c.missed})
 		if title, problems := CheckTaskTexts(task.Title, task.Description, nil); len(problems) > 0 || title != task.Title {
 			t.Errorf("%s: createTask would not take %q: %v", c.name, task.Title, problems)
 		}
@@ -298,7 +298,7 @@ func FuzzRender(f *testing.F) {
 		if Render(template, nil, len(template)) != template {
 			t.Fatalf("%q changes without values", template)
 		}
-		task := RenderTask("name", TaskTemplate{Title: template, Description: template}, map[string]string{"a": value}, Missed{})
+		task := RenderTask("name", TaskTemplate{Title: template, Description: template}, map[string]string{"a": value}, SlotFire{})
 		if title, problems := CheckTaskTexts(task.Title, task.Description, nil); len(problems) > 0 || title != task.Title {
 			t.Fatalf("%q: %v", task.Title, problems)
 		}

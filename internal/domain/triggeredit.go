@@ -3,6 +3,7 @@ package domain
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -17,7 +18,12 @@ const (
 type TriggerSettings struct {
 	Kind             TriggerKind
 	Enabled          bool
-	Cron, TimeZone   string
+	Cron, TimeZone   string     // Cron is "" of a schedule that fires once
+	At               *time.Time // the only slot; nil of an expression
+	StartsAt, EndsAt *time.Time
+	Jitter           time.Duration
+	SkipDates        []string // as 2006-01-02, in the zone
+	StartDeadline    *time.Duration
 	SigningMode      SigningMode
 	ReplayWindow     time.Duration
 	RequireTimestamp bool
@@ -31,6 +37,11 @@ type TriggerSettings struct {
 type TriggerPatch struct {
 	Enabled          Change[bool]
 	Cron, TimeZone   Change[string]
+	At               Change[time.Time]
+	StartsAt, EndsAt Change[time.Time]
+	Jitter           Change[time.Duration]
+	SkipDates        Change[[]string]
+	StartDeadline    Change[time.Duration]
 	SigningMode      Change[SigningMode]
 	ReplayWindow     Change[time.Duration]
 	RequireTimestamp Change[bool]
@@ -56,21 +67,32 @@ func (s TriggerSettings) Apply(p TriggerPatch, workspaceZone string) (TriggerCha
 	next.Enabled = p.Enabled.Or(s.Enabled, true)
 	next.Cron = p.Cron.Or(s.Cron, "")
 	next.TimeZone = p.TimeZone.Or(s.TimeZone, workspaceZone)
+	next.At, next.StartsAt, next.EndsAt = p.At.OrNil(s.At), p.StartsAt.OrNil(s.StartsAt), p.EndsAt.OrNil(s.EndsAt)
+	next.Jitter = p.Jitter.Or(s.Jitter, 0)
+	next.SkipDates = p.SkipDates.Or(s.SkipDates, []string{})
+	next.StartDeadline = p.StartDeadline.OrNil(s.StartDeadline)
 	next.SigningMode = p.SigningMode.Or(s.SigningMode, SigningModeHMACSHA256)
 	next.ReplayWindow = p.ReplayWindow.Or(s.ReplayWindow, DefaultReplayWindow)
 	next.RequireTimestamp = p.RequireTimestamp.Or(s.RequireTimestamp, false)
 	next.Preset = p.Preset.Or(s.Preset, "")
 	next.Conditions = p.Conditions.Or(s.Conditions, []WebhookCondition{})
 	d := differences{}
-	d.add("preset", next.Preset != s.Preset)
-	d.add("when", !reflect.DeepEqual(next.Conditions, s.Conditions) && len(next.Conditions)+len(s.Conditions) > 0)
 	d.add("enabled", next.Enabled != s.Enabled)
 	d.add("cron", next.Cron != s.Cron)
 	d.add("timeZone", next.TimeZone != s.TimeZone)
+	d.add("at", !sameInstant(next.At, s.At))
+	d.add("startsAt", !sameInstant(next.StartsAt, s.StartsAt))
+	d.add("endsAt", !sameInstant(next.EndsAt, s.EndsAt))
+	d.add("jitter", next.Jitter != s.Jitter)
+	d.add("skipDates", !slices.Equal(next.SkipDates, s.SkipDates))
+	replanned := len(d) > 0 && !slices.Equal(d, []string{"enabled"})
+	d.add("startDeadline", !sameValue(next.StartDeadline, s.StartDeadline))
 	d.add("signingMode", next.SigningMode != s.SigningMode)
 	d.add("replayWindow", next.ReplayWindow != s.ReplayWindow)
 	d.add("requireTimestamp", next.RequireTimestamp != s.RequireTimestamp)
-	return TriggerChange{Next: next, Changed: d, Replanned: next.Cron != s.Cron || next.TimeZone != s.TimeZone, switched: next.Enabled != s.Enabled},
+	d.add("preset", next.Preset != s.Preset)
+	d.add("when", !reflect.DeepEqual(next.Conditions, s.Conditions) && len(next.Conditions)+len(s.Conditions) > 0)
+	return TriggerChange{Next: next, Changed: d, Replanned: replanned && s.Kind == TriggerKindSchedule, switched: next.Enabled != s.Enabled},
 		append(p.misplaced(s.Kind), next.problems()...)
 }
 
@@ -81,6 +103,9 @@ func (p TriggerPatch) misplaced(kind TriggerKind) (problems []FieldError) {
 		set  bool
 		of   TriggerKind
 	}{
+		{"at", p.At.Set, TriggerKindSchedule}, {"startsAt", p.StartsAt.Set, TriggerKindSchedule}, {"endsAt", p.EndsAt.Set, TriggerKindSchedule},
+		{"jitter", p.Jitter.Set, TriggerKindSchedule}, {"skipDates", p.SkipDates.Set, TriggerKindSchedule},
+		{"startDeadline", p.StartDeadline.Set, TriggerKindSchedule},
 		{"cron", p.Cron.Set, TriggerKindSchedule}, {"timeZone", p.TimeZone.Set, TriggerKindSchedule},
 		{"signingMode", p.SigningMode.Set, TriggerKindWebhook}, {"replayWindow", p.ReplayWindow.Set, TriggerKindWebhook},
 		{"requireTimestamp", p.RequireTimestamp.Set, TriggerKindWebhook}, {"preset", p.Preset.Set, TriggerKindWebhook},
@@ -94,8 +119,11 @@ func (p TriggerPatch) misplaced(kind TriggerKind) (problems []FieldError) {
 	return problems
 }
 
-// problems are what is wrong with the settings of a webhook.
+// problems are what is wrong with the settings.
 func (s TriggerSettings) problems() (problems []FieldError) {
+	if s.Kind == TriggerKindSchedule {
+		return CheckTiming(s)
+	}
 	if s.Kind != TriggerKindWebhook {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"rouse.dev/rouse/internal/domain"
 )
@@ -129,12 +130,17 @@ func describe(w Wake, limit int) string {
 func describeRoutine(w Wake, p *domain.RoutinePayload, limit int) (what, details string) {
 	name := named(w.Routine, p.RoutineID)
 	switch {
+	case p.Backfilled:
+		what = fmt.Sprintf("A person had your routine %s fired anew for its slot %s, which is over.", name, instant(p.ScheduledFor))
 	case !p.ScheduledFor.IsZero():
 		what = fmt.Sprintf("Your routine %s is due; its slot is %s.", name, instant(p.ScheduledFor))
 	case p.TriggerID == "":
 		what = fmt.Sprintf("A person fired your routine %s.", name)
 	default:
 		what = fmt.Sprintf("Your routine %s was fired from outside, by its trigger %s.", name, oneLine(p.TriggerID))
+	}
+	if late := domain.LateText(time.Duration(p.LateBySeconds) * time.Second); late != "" {
+		what += " " + late
 	}
 	if p.MissedTicks > 0 {
 		what += " " + missed(p)

@@ -87,9 +87,11 @@ type dueTrigger struct {
 	lastFiredAt time.Time // zero: never
 
 	routine  *routineRow
-	schedule cron.Schedule
+	schedule cron.Timing
 	fires    bool // the status gate is open
 	slots    []domain.SlotFire
+	left     domain.Missed       // what no fire has told of
+	next     time.Time           // zero: none is left
 	values   []map[string]string // of each slot
 }
 
@@ -113,6 +115,9 @@ func (b *fireBatch) fire(ctx context.Context, triggers []xid.ID) error {
 func (b *fireBatch) fireAll(ctx context.Context, due []*dueTrigger) error {
 	taken, err := b.take(ctx, b.plan(due))
 	if err != nil || len(taken) == 0 {
+		return err
+	}
+	if err := b.noteOver(ctx, taken); err != nil {
 		return err
 	}
 	fires, err := b.decide(ctx, taken)
@@ -144,8 +149,8 @@ ORDER BY agent_id FOR NO KEY UPDATE`
 // fire. A trigger that was edited since its row was read has another cursor, and is not taken.
 func (b *fireBatch) readDue(ctx context.Context, triggers []xid.ID, lanes []lane) ([]*dueTrigger, error) {
 	query := `
-SELECT ` + routineColumns + `, t.id, t.cron, t.time_zone, t.next_run_at,
-  coalesce(t.last_fired_at, '0001-01-01Z')
+SELECT ` + routineColumns + `, t.id, t.next_run_at, coalesce(t.last_fired_at, '0001-01-01Z'),
+  ` + timingColumns + `
 FROM routine_triggers t JOIN routines r ON r.id = t.routine_id JOIN agents a ON a.id = r.assignee_id
 WHERE t.id = ANY($1) AND t.enabled AND t.next_run_at <= $2 AND r.assignee_id = ANY($3) AND r.deleted_at IS NULL
   AND NOT ` + guard.HoldsFires("r.workspace_id") + `
@@ -157,7 +162,11 @@ ORDER BY r.id FOR NO KEY UPDATE OF r`
 	routines := map[xid.ID]*routineRow{}
 	due, err := pgtx.Collect(ctx, b, func(rows *sql.Rows) (*dueTrigger, error) {
 		d := &dueTrigger{}
-		r, err := scanRoutine(rows, &d.id, &d.cron, &d.zone, &d.nextRunAt, &d.lastFiredAt)
+		var timing timingScan
+		r, err := scanRoutine(rows, append([]any{&d.id, &d.nextRunAt, &d.lastFiredAt}, timing.into(&d.triggerRow)...)...)
+		if err == nil {
+			err = timing.done(&d.triggerRow)
+		}
 		if routines[r.id] == nil {
 			routines[r.id] = &r
 		}
@@ -182,7 +191,7 @@ func (b *fireBatch) plan(due []*dueTrigger) (planned []*dueTrigger) {
 		}
 		b.done = append(b.done, d.id)
 		var err error
-		if d.schedule, err = cron.Parse(d.cron, d.zone); err != nil {
+		if d.schedule, err = cron.ParseTiming(d.spec); err != nil {
 			b.unparsable = append(b.unparsable, unparsable{d.triggerRow, err})
 			continue
 		}
@@ -198,12 +207,19 @@ func (b *fireBatch) plan(due []*dueTrigger) (planned []*dueTrigger) {
 	return planned
 }
 
-// catchUp finds the slots that have elapsed since the cursor, the due one included, as far as they fire (SPEC S4.5).
+// catchUp finds the slots that have elapsed since the cursor, the due one included, as far as they fire, and counts those that are
+// older than the deadline (SPEC S4.5).
 func (d *dueTrigger) catchUp(now time.Time) error {
 	r := d.routine
-	elapsed := d.schedule.Elapsed(d.nextRunAt, now, domain.CatchUpLimit(r.catchUp, r.catchUpMax))
-	d.slots = domain.PlanCatchUp(r.catchUp, elapsed)
-	for _, slot := range d.slots {
+	from, tooOld := d.nextRunAt, d.missed
+	if oldest := now.Add(-d.deadline); d.deadline > 0 && oldest.After(from) {
+		tooOld = d.schedule.Elapsed(from, oldest.Add(-time.Nanosecond), 1).All().And(tooOld)
+		from = oldest
+	}
+	elapsed := d.schedule.Elapsed(from, now, domain.CatchUpLimit(r.catchUp, r.catchUpMax))
+	d.slots, d.left = domain.TellMissed(domain.PlanCatchUp(r.catchUp, elapsed), tooOld)
+	for i, slot := range d.slots {
+		d.slots[i].LateBy = domain.Lateness(d.schedule.Due(slot.Slot), now)
 		resolved, problems := domain.ResolveVariables(r.variables, nil, domain.BuiltIns(slot.Slot, d.schedule.Zone()))
 		if err := domain.AsUserError(problems); err != nil {
 			return err
@@ -214,20 +230,24 @@ func (d *dueTrigger) catchUp(now time.Time) error {
 }
 
 // take moves the cursors by compare-and-set, and returns the triggers that were not another's. The next slot depends on
-// expression, zone and now alone. A suppressed fire moves the cursor and leaves last_fired_at as it is (C30).
+// expression, zone, bounds and now alone; a schedule that has none any more is switched off. A suppressed fire moves the cursor and leaves last_fired_at as it is (C30).
 func (b *fireBatch) take(ctx context.Context, planned []*dueTrigger) ([]*dueTrigger, error) {
 	if len(planned) == 0 {
 		return nil, nil
 	}
 	type cursor struct {
-		ID    xid.ID    `json:"id"`
-		Due   time.Time `json:"due"`
-		Next  time.Time `json:"next,omitzero"`
-		Fires bool      `json:"fires"`
+		ID        xid.ID    `json:"id"`
+		Due       time.Time `json:"due"`
+		Next      time.Time `json:"next,omitzero"`
+		Fires     bool      `json:"fires"`
+		Ticks     int       `json:"ticks"`
+		Since     time.Time `json:"since,omitzero"`
+		Truncated bool      `json:"truncated"`
 	}
 	cursors := make([]cursor, len(planned))
 	for i, d := range planned {
-		cursors[i] = cursor{d.id, d.nextRunAt, d.schedule.Next(afterFire(b.Now, d.lastFiredAt)), d.fires}
+		d.next = d.schedule.NextDue(afterFire(b.Now, d.lastFiredAt))
+		cursors[i] = cursor{d.id, d.nextRunAt, d.next, len(d.slots) > 0, d.left.Ticks, d.left.Since, d.left.Truncated}
 	}
 	encoded, err := json.Marshal(cursors)
 	if err != nil {
@@ -235,10 +255,13 @@ func (b *fireBatch) take(ctx context.Context, planned []*dueTrigger) ([]*dueTrig
 	}
 	const query = `
 UPDATE routine_triggers t
-SET next_run_at = n.next, last_fired_at = CASE WHEN n.fires THEN $3 ELSE t.last_fired_at END
-FROM json_to_recordset($1) AS n (id text, due timestamptz, next timestamptz, fires boolean)
+SET next_run_at = n.next, last_fired_at = CASE WHEN n.fires THEN $3 ELSE t.last_fired_at END,
+  enabled = n.next IS NOT NULL, error = CASE WHEN n.next IS NULL THEN $4 ELSE t.error END,
+  missed_ticks = n.ticks, missed_since = n.since, missed_truncated = n.truncated
+FROM json_to_recordset($1) AS n (id text, due timestamptz, next timestamptz, fires boolean, ticks int,
+    since timestamptz, truncated boolean)
 WHERE t.id = n.id AND t.id = ANY($2) AND t.enabled AND t.next_run_at = n.due RETURNING t.id`
-	moved, err := pgtx.Collect(ctx, b, pgtx.ScanOne[xid.ID], query, encoded, pgtx.IDs(triggerIDs(planned)), b.Now)
+	moved, err := pgtx.Collect(ctx, b, pgtx.ScanOne[xid.ID], query, encoded, pgtx.IDs(triggerIDs(planned)), b.Now, domain.NoSlotLeft)
 	if err != nil {
 		return nil, fmt.Errorf("move the cursors of due triggers: %w", err)
 	}
@@ -246,6 +269,22 @@ WHERE t.id = n.id AND t.id = ANY($2) AND t.enabled AND t.next_run_at = n.due RET
 		return planned, nil
 	}
 	return slices.DeleteFunc(planned, func(d *dueTrigger) bool { return !slices.Contains(moved, d.id) }), nil
+}
+
+// noteOver says in the feed that schedules have no slot left.
+func (b *fireBatch) noteOver(ctx context.Context, taken []*dueTrigger) error {
+	for _, d := range taken {
+		if !d.next.IsZero() {
+			continue
+		}
+		err := b.note(ctx, entry{workspaceID: d.workspaceID, code: domain.ActivityCodeTriggerChanged, by: system("cron"),
+			summary:   "The schedule is over and was switched off: " + domain.NoSlotLeft + ".",
+			subjectID: d.routineID, agentID: d.assigneeID, data: map[string]any{"triggerId": d.id, "routineId": d.routineID, "enabled": false, "error": domain.NoSlotLeft}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // decide decides the fires of the triggers that were taken, in order: each finds those before it.

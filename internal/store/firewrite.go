@@ -25,6 +25,7 @@ type fire struct {
 	fingerprint string
 	plan        domain.FirePlan
 	slot        domain.SlotFire // zero unless a schedule fired
+	backfilled  bool            // a person had the slot fired anew
 	values      map[string]string
 }
 
@@ -99,6 +100,8 @@ type fireRow struct {
 	HeldBy      string            `json:"held_by,omitempty"`
 	Fingerprint string            `json:"fingerprint"`
 	Slot        time.Time         `json:"slot,omitzero"`
+	LateBy      int64             `json:"late,omitempty"` // milliseconds
+	Backfilled  bool              `json:"backfilled"`
 	Over        bool              `json:"over"` // nothing follows from it
 	Activity    xid.ID            `json:"activity"`
 	Summary     string            `json:"summary"`
@@ -108,7 +111,7 @@ type fireRow struct {
 const fireRecord = `(id text, workspace text, causation text, routine text, trigger text,
   source text, kind text, actor text, status text, skip text, key text, variables jsonb, ticks int,
   since timestamptz, truncated boolean, into_id text, held_by text,
-  fingerprint text, slot timestamptz, over boolean, activity text, summary text, agent text)`
+  fingerprint text, slot timestamptz, late bigint, backfilled boolean, over boolean, activity text, summary text, agent text)`
 
 // row is the fire's routine run with its line in the feed.
 func (f *fire) row() fireRow {
@@ -117,7 +120,7 @@ func (f *fire) row() fireRow {
 		ID: f.id, Workspace: r.workspaceID, Causation: f.causationID, Routine: r.id, Trigger: f.triggerID, Source: string(f.source),
 		Kind: string(f.by.kind), Actor: f.by.name, Status: string(p.Status), Skip: string(p.SkipReason),
 		Key: p.Key, Variables: f.values, MissedTicks: f.slot.Missed.Ticks, MissedSince: f.slot.Missed.Since, Truncated: f.slot.Missed.Truncated,
-		Into: p.CoalescedInto, HeldBy: p.HeldBy, Fingerprint: f.fingerprint, Slot: f.slot.Slot, Over: p.Request == nil || p.Status == domain.RoutineRunStatusCoalesced,
+		Into: p.CoalescedInto, HeldBy: p.HeldBy, Fingerprint: f.fingerprint, Slot: f.slot.Slot, LateBy: f.slot.LateBy.Milliseconds(), Backfilled: f.backfilled, Over: p.Request == nil || p.Status == domain.RoutineRunStatusCoalesced,
 		Activity: xid.New("act"), Summary: "Routine " + r.name + " fired: " + strings.ToLower(string(p.Status)) + ".", Agent: r.assigneeID,
 	}
 	if row.Variables == nil {
@@ -134,6 +137,7 @@ func (f *fire) request() *newRequest {
 		payload: &domain.RoutinePayload{
 			RoutineID: string(r.id), TriggerID: string(f.triggerID), RoutineRunID: string(f.id), Variables: f.values, Text: domain.FireText(r.description, f.values),
 			ScheduledFor: f.slot.Slot, MissedTicks: f.slot.Missed.Ticks, MissedSince: f.slot.Missed.Since, MissedTruncated: f.slot.Missed.Truncated,
+			LateBySeconds: int64(f.slot.LateBy / time.Second), Backfilled: f.backfilled,
 		}}
 }
 
@@ -161,9 +165,9 @@ WITH n AS MATERIALIZED (SELECT * FROM json_to_recordset($1) AS n ` + fireRecord 
 fire AS (
   INSERT INTO routine_runs (id, workspace_id, causation_id, routine_id, trigger_id, source, status,
       skip_reason, fire_key, variables, missed_ticks, missed_since, missed_truncated, coalesced_into_id,
-      held_by_id, dispatch_fingerprint, scheduled_for, started_at, completed_at)
+      held_by_id, dispatch_fingerprint, scheduled_for, late_by_ms, backfilled, started_at, completed_at)
   SELECT id, workspace, causation, routine, trigger, source, status, skip, key, variables, ticks, since,
-    truncated, into_id, held_by, fingerprint, slot, $2,
+    truncated, into_id, held_by, fingerprint, slot, late, backfilled, $2,
     CASE WHEN over THEN $2::timestamptz END
   FROM n
   ON CONFLICT (trigger_id, fire_key) WHERE fire_key IS NOT NULL DO NOTHING -- the slot, or the delivery, has fired
@@ -203,7 +207,7 @@ func (t *tx) fired(f *fire) {
 // task is the task of a heavy fire (SPEC S4.7). Texts that are too long are cut, because they must not keep the routine from
 // firing.
 func (f *fire) task() routineTask {
-	task := domain.RenderTask(f.routine.name, *f.routine.template, f.values, f.slot.Missed)
+	task := domain.RenderTask(f.routine.name, *f.routine.template, f.values, f.slot)
 	return routineTask{by: f.by, id: xid.New("tsk"), workspaceID: f.routine.workspaceID, routineRunID: f.id, assigneeID: f.routine.assigneeID, projectID: xid.ID(task.ProjectID),
 		causationID: f.causationID, title: task.Title, description: task.Description, requiresApproval: task.RequiresApproval,
 		personWaiting: f.plan.Request.PersonWaiting, webhook: f.source == domain.RoutineRunSourceWebhook, hops: f.hops}

@@ -98,8 +98,8 @@ func (t *tx) checkTemplate(ctx context.Context, workspaceID xid.ID, template *do
 }
 
 // parseSchedule reads an expression; what is wrong with it is a problem the caller can fix, at the field it concerns.
-func parseSchedule(expression, zone string) (cron.Schedule, error) {
-	schedule, err := cron.Parse(expression, zone)
+func parseSchedule(spec cron.Spec) (cron.Timing, error) {
+	schedule, err := cron.ParseTiming(spec)
 	var ce *cron.Error
 	if !errors.As(err, &ce) {
 		return schedule, err

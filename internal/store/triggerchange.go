@@ -24,6 +24,11 @@ type TriggerSpec struct {
 	Cron     string
 	TimeZone string
 
+	At, StartsAt, EndsAt *time.Time
+	Jitter               time.Duration
+	SkipDates            []string
+	StartDeadline        *time.Duration
+
 	SigningMode      domain.SigningMode
 	ReplayWindow     time.Duration
 	RequireTimestamp bool
@@ -34,7 +39,7 @@ type TriggerSpec struct {
 
 // settings are what a person chose of the trigger.
 func (s TriggerSpec) settings() domain.TriggerSettings {
-	return domain.TriggerSettings{Kind: s.Kind, Enabled: s.Enabled, Cron: s.Cron, TimeZone: s.TimeZone, SigningMode: s.SigningMode, ReplayWindow: s.ReplayWindow,
+	return domain.TriggerSettings{At: s.At, StartsAt: s.StartsAt, EndsAt: s.EndsAt, Jitter: s.Jitter, SkipDates: s.SkipDates, StartDeadline: s.StartDeadline, Kind: s.Kind, Enabled: s.Enabled, Cron: s.Cron, TimeZone: s.TimeZone, SigningMode: s.SigningMode, ReplayWindow: s.ReplayWindow,
 		RequireTimestamp: s.RequireTimestamp, Preset: s.Preset, Conditions: s.Conditions, HasSecret: s.Secret != nil}
 }
 
@@ -98,13 +103,31 @@ func (t *tx) createTrigger(ctx context.Context, workspaceID, routineID xid.ID, s
 			}
 			spec.TimeZone = zone
 		}
-		schedule, err := parseSchedule(spec.Cron, spec.TimeZone)
+		next := spec.settings()
+		err := domain.AsUserError(domain.CheckTiming(next))
+		var schedule cron.Timing
+		if err == nil {
+			schedule, err = parseSchedule(timingOf(id, next))
+		}
 		if err != nil {
 			return "", under(err, "schedule")
 		}
-		create.SetCron(spec.Cron).SetTimeZone(spec.TimeZone)
-		if spec.Enabled {
-			create.SetNextRunAt(schedule.Next(t.Now))
+		create.SetTimeZone(spec.TimeZone).SetNillableAt(spec.At).SetNillableStartsAt(spec.StartsAt).SetNillableEndsAt(spec.EndsAt).
+			SetJitterMs(spec.Jitter.Milliseconds()).SetNillableStartDeadlineMs(milliseconds(spec.StartDeadline))
+		if spec.Cron != "" {
+			create.SetCron(spec.Cron)
+		}
+		if len(spec.SkipDates) > 0 {
+			create.SetSkipDates(spec.SkipDates)
+		}
+		first := schedule.FirstDue(t.Now)
+		switch {
+		case first.IsZero() && spec.At != nil:
+			return "", domain.RefuseField([]string{"schedule", "at"}, domain.UserErrorCodeInvalid, "the instant is over: give one to come")
+		case first.IsZero():
+			create.SetEnabled(false).SetError(domain.NoSlotLeft)
+		case spec.Enabled:
+			create.SetNextRunAt(first)
 		}
 	case domain.TriggerKindWebhook:
 		if spec.SigningMode != domain.SigningModeNone && spec.Secret == nil {
@@ -173,8 +196,13 @@ func (s *Routines) UpdateTrigger(ctx context.Context, in UpdateTrigger) (sent []
 func triggerSettings(row *ent.RoutineTrigger) domain.TriggerSettings {
 	s := domain.TriggerSettings{Kind: row.Kind, Enabled: row.Enabled, HasSecret: row.SecretSealed != nil,
 		ReplayWindow: time.Duration(row.ReplayWindowMs) * time.Millisecond, RequireTimestamp: row.RequireTimestamp}
-	if row.Cron != nil && row.TimeZone != nil {
-		s.Cron, s.TimeZone = *row.Cron, *row.TimeZone
+	if row.Kind == domain.TriggerKindSchedule {
+		of := scheduleRow(row, "")
+		s.Cron, s.TimeZone, s.At, s.StartsAt, s.EndsAt = of.spec.Expression, of.spec.Zone, of.spec.At, of.spec.StartsAt, of.spec.EndsAt
+		s.Jitter, s.SkipDates = of.spec.Jitter, of.spec.SkipDates
+		if of.deadline > 0 {
+			s.StartDeadline = &of.deadline
+		}
 	}
 	if row.SigningMode != nil {
 		s.SigningMode = *row.SigningMode
@@ -192,7 +220,7 @@ func (t *tx) updateTrigger(ctx context.Context, r routineRow, row *ent.RoutineTr
 	u := t.RoutineTrigger.UpdateOneID(row.ID).AddRevision(1).SetUpdatedAt(t.Now).SetEnabled(next.Enabled)
 	switch next.Kind {
 	case domain.TriggerKindSchedule:
-		schedule, err := parseSchedule(next.Cron, next.TimeZone)
+		schedule, err := parseSchedule(timingOf(row.ID, next))
 		if err != nil {
 			return err
 		}
@@ -201,12 +229,12 @@ func (t *tx) updateTrigger(ctx context.Context, r routineRow, row *ent.RoutineTr
 				return err
 			}
 		}
-		u.SetCron(next.Cron).SetTimeZone(next.TimeZone).ClearError()
+		setTiming(u.SetTimeZone(next.TimeZone).ClearError(), next)
 		switch {
 		case !next.Enabled:
 			u.ClearNextRunAt()
 		case change.Rearmed():
-			u.SetNextRunAt(schedule.Next(afterFire(t.Now, pgtx.OrZero(row.LastFiredAt))))
+			t.setFirst(u, schedule.FirstDue(afterFire(t.Now, pgtx.OrZero(row.LastFiredAt))))
 		}
 	case domain.TriggerKindWebhook:
 		u.SetSigningMode(next.SigningMode).SetReplayWindowMs(next.ReplayWindow.Milliseconds()).SetRequireTimestamp(next.RequireTimestamp).
@@ -223,13 +251,61 @@ func (t *tx) updateTrigger(ctx context.Context, r routineRow, row *ent.RoutineTr
 	return t.noteTrigger(ctx, r, row.ID, "A trigger was changed.", map[string]any{"changed": change.Changed})
 }
 
+// timingOf says when a trigger with settings fires.
+func timingOf(id xid.ID, s domain.TriggerSettings) cron.Spec {
+	return cron.Spec{Expression: s.Cron, Zone: s.TimeZone, At: s.At, StartsAt: s.StartsAt, EndsAt: s.EndsAt, Jitter: s.Jitter, SkipDates: s.SkipDates, Seed: string(id)}
+}
+
+// setTiming writes when a schedule fires.
+func setTiming(u *ent.RoutineTriggerUpdateOne, s domain.TriggerSettings) {
+	u.SetJitterMs(s.Jitter.Milliseconds()).SetSkipDates(s.SkipDates)
+	if s.Cron == "" {
+		u.ClearCron()
+	} else {
+		u.SetCron(s.Cron)
+	}
+	for _, of := range []struct {
+		at    *time.Time
+		set   func(time.Time) *ent.RoutineTriggerUpdateOne
+		clear func() *ent.RoutineTriggerUpdateOne
+	}{{s.At, u.SetAt, u.ClearAt}, {s.StartsAt, u.SetStartsAt, u.ClearStartsAt}, {s.EndsAt, u.SetEndsAt, u.ClearEndsAt}} {
+		if of.at == nil {
+			of.clear()
+		} else {
+			of.set(*of.at)
+		}
+	}
+	if s.StartDeadline == nil {
+		u.ClearStartDeadlineMs()
+	} else {
+		u.SetStartDeadlineMs(s.StartDeadline.Milliseconds())
+	}
+}
+
+// setFirst arms a schedule for its first slot, or switches it off when it has none.
+func (t *tx) setFirst(u *ent.RoutineTriggerUpdateOne, first time.Time) {
+	if first.IsZero() {
+		u.SetEnabled(false).ClearNextRunAt().SetError(domain.NoSlotLeft)
+		return
+	}
+	u.SetNextRunAt(first)
+}
+
+// milliseconds is a duration that may be absent as its column has it.
+func milliseconds(d *time.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	return new(d.Milliseconds())
+}
+
 // fireBeforeChange fires the slots that are due under the expression that is about to be replaced. One that cannot be read
 // has none.
 func (t *tx) fireBeforeChange(ctx context.Context, r routineRow, row *ent.RoutineTrigger) error {
 	if !row.Enabled || row.NextRunAt == nil || row.NextRunAt.After(t.Now) {
 		return nil
 	}
-	d := &dueTrigger{triggerRow: triggerRow{row.ID, row.WorkspaceID, row.RoutineID, r.assigneeID, *row.Cron, *row.TimeZone},
+	d := &dueTrigger{triggerRow: scheduleRow(row, r.assigneeID),
 		nextRunAt: *row.NextRunAt, lastFiredAt: pgtx.OrZero(row.LastFiredAt), routine: &r}
 	b := fireBatch{tx: t}
 	if err := b.fireAll(ctx, []*dueTrigger{d}); err != nil {
@@ -306,12 +382,12 @@ func (t *tx) rearmAll(ctx context.Context, routines []xid.ID) error {
 		return fmt.Errorf("lock the routine's schedules: %w", err)
 	}
 	for _, row := range rows {
-		schedule, err := cron.Parse(*row.Cron, *row.TimeZone)
+		schedule, err := cron.ParseTiming(TimingSpec(row))
 		u := t.RoutineTrigger.UpdateOneID(row.ID).AddRevision(1).SetUpdatedAt(t.Now)
 		if err != nil {
 			u.SetEnabled(false).ClearNextRunAt().SetError(domain.FirstRunes(err.Error(), maxTriggerError))
 		} else {
-			u.SetNextRunAt(schedule.Next(afterFire(t.Now, pgtx.OrZero(row.LastFiredAt))))
+			t.setFirst(u, schedule.FirstDue(afterFire(t.Now, pgtx.OrZero(row.LastFiredAt))))
 		}
 		if err := u.Exec(ctx); err != nil {
 			return fmt.Errorf("arm trigger %s: %w", row.ID, err)

@@ -13,8 +13,8 @@ import (
 // RoutineAdvice reads the facts for advice about several routines, in one query.
 func (s *Reads) RoutineAdvice(ctx context.Context, routineIDs []xid.ID) (map[xid.ID]*domain.RoutineAdviceFacts, error) {
 	query := `
--- $1 routines
-SELECT r.id, r.task_template IS NOT NULL, t.scheduled, t.unattended, t.unused, a.name, a.deleted_at IS NOT NULL, l.status,
+-- $1 routines, $2 the error of schedules that are over, $3 the time between two looks at a schedule, in milliseconds
+SELECT r.id, r.task_template IS NOT NULL, t.scheduled, t.unattended, t.unused, t.over, t.short, a.name, a.deleted_at IS NOT NULL, l.status,
   a.skip_idle_wakeups,
   EXISTS (SELECT 1 FROM tasks x WHERE x.assignee_id = a.id AND ` + guard.TaskActionable + `),
   e.spec IS NOT NULL, coalesce(e.spec ? 'echo', false),
@@ -32,7 +32,9 @@ CROSS JOIN LATERAL (SELECT coalesce(a.executor, p.executor, w.default_executor) 
 CROSS JOIN LATERAL (
   SELECT coalesce(bool_or(enabled AND kind = 'SCHEDULE'), false) AS scheduled,
     coalesce(bool_or(enabled AND kind <> 'MANUAL'), false) AS unattended,
-    coalesce(bool_or(signing_mode = 'NONE' AND secret_sealed IS NOT NULL), false) AS unused
+    coalesce(bool_or(signing_mode = 'NONE' AND secret_sealed IS NOT NULL), false) AS unused,
+    coalesce(bool_or(kind = 'SCHEDULE' AND NOT enabled AND error = $2), false) AS over,
+    coalesce(bool_or(kind = 'SCHEDULE' AND start_deadline_ms < $3), false) AS short
   FROM routine_triggers
   WHERE routine_id = r.id AND deleted_at IS NULL) t
 WHERE r.id = ANY($1)`
@@ -40,11 +42,11 @@ WHERE r.id = ANY($1)`
 	_, err := pgtx.Collect(ctx, s.pool, func(rows *sql.Rows) (struct{}, error) {
 		var id xid.ID
 		f := &domain.RoutineAdviceFacts{}
-		err := rows.Scan(&id, &f.Heavy, &f.Scheduled, &f.Unattended, &f.UnusedSecret, &f.Agent, &f.AgentGone, &f.AgentStatus, &f.SkipsIdle,
+		err := rows.Scan(&id, &f.Heavy, &f.Scheduled, &f.Unattended, &f.UnusedSecret, &f.NeverFires, &f.ShortDeadline, &f.Agent, &f.AgentGone, &f.AgentStatus, &f.SkipsIdle,
 			&f.HasTask, &f.Executor, &f.Echo, &f.Budget)
 		found[id] = f
 		return struct{}{}, err
-	}, query, pgtx.IDs(routineIDs))
+	}, query, pgtx.IDs(routineIDs), domain.NoSlotLeft, domain.TickInterval.Milliseconds())
 	return found, pgtx.Wrap("read what to advise of routines", err)
 }
 
