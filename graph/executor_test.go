@@ -279,7 +279,7 @@ func TestTheDigestOfAnInput(t *testing.T) {
 
 func TestTriggersHaveExactlyOneMember(t *testing.T) {
 	t.Parallel()
-	good := []*model.TriggerSpecInput{{Schedule: &model.ScheduleSpecInput{Cron: "0 9 * * *"}}, {Manual: &model.ManualSpecInput{Enabled: new(false)}}}
+	good := []*model.TriggerSpecInput{{Schedule: &model.ScheduleSpecInput{Cron: new("0 9 * * *")}}, {Manual: &model.ManualSpecInput{Enabled: new(false)}}}
 	specs, _, err := new(Resolver).triggerSpecs(good)
 	if err != nil || specs[0].Cron != "0 9 * * *" || !specs[0].Enabled || specs[1].Kind != domain.TriggerKindManual || specs[1].Enabled {
 		t.Errorf("got %+v, %v", specs, err)
