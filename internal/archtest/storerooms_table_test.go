@@ -28,7 +28,7 @@ var storeRooms = []storeRoom{
 	}},
 	{"routines", "Routines", "schedules, webhooks, and the fires they lead to", []string{
 		"fire", "firebatch", "firecall", "firecallchain", "firecalltrigger", "firepreview", "firequeue", "firewait", "firewrite",
-		"routine", "routinechange", "routinehold", "routinelastrun", "routinerow", "routines", "routinetask", "trigger", "triggerchange", "triggerwebhook",
+		"routine", "routinebackfill", "routinechange", "routinehold", "routinelastrun", "routinerow", "routines", "routinetask", "trigger", "triggerchange", "triggerwebhook",
 	}},
 	{"attempts", "Attempts", "the life of one claimed run: start, reports, end, rescue", []string{
 		"attempt", "attemptaccept", "attemptacquire", "attemptact", "attemptaction", "attemptcancelled", "attemptclaim", "attemptcopy", "attemptfail", "attemptfinish", "attemptlink", "attemptlog", "attemptoutcome", "attemptprocess", "attemptprompt",

@@ -14,8 +14,8 @@ import (
 func (s *Reads) RoutineAdvice(ctx context.Context, routineIDs []xid.ID) (map[xid.ID]*domain.RoutineAdviceFacts, error) {
 	query := `
 -- $1 routines, $2 the error of schedules that are over, $3 the time between two looks at a schedule, in milliseconds
-SELECT r.id, r.task_template IS NOT NULL, t.scheduled, t.unattended, t.unused, t.over, t.short, a.name, a.deleted_at IS NOT NULL, l.status,
-  a.skip_idle_wakeups,
+SELECT r.id, r.task_template IS NOT NULL, t.scheduled, t.unattended, t.unused, t.over, t.short,
+  a.name, a.deleted_at IS NOT NULL, l.status, a.skip_idle_wakeups,
   EXISTS (SELECT 1 FROM tasks x WHERE x.assignee_id = a.id AND ` + guard.TaskActionable + `),
   e.spec IS NOT NULL, coalesce(e.spec ? 'echo', false),
   EXISTS (
