@@ -3363,6 +3363,14 @@ func (ec *executionContext) marshalNResumeRoutinesPayload2ᚖrouseᚗdevᚋrouse
 	return ec._ResumeRoutinesPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNRoutineHealth2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealth(ctx context.Context, sel ast.SelectionSet, v *model.RoutineHealth) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "RoutineHealth!")
+		return graphql.Null
+	}
+	return ec._RoutineHealth(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNRoutineHealthState2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealthState(ctx context.Context, v any) (model.RoutineHealthState, error) {
 	var res model.RoutineHealthState
 	err := res.UnmarshalGQL(v)
@@ -3371,14 +3379,6 @@ func (ec *executionContext) unmarshalNRoutineHealthState2rouseᚗdevᚋrouseᚋg
 
 func (ec *executionContext) marshalNRoutineHealthState2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealthState(ctx context.Context, sel ast.SelectionSet, v model.RoutineHealthState) graphql.Marshaler {
 	return v
-}
-
-func (ec *executionContext) marshalNRoutineHealth2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealth(ctx context.Context, sel ast.SelectionSet, v *model.RoutineHealth) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "RoutineHealth!")
-		return graphql.Null
-	}
-	return ec._RoutineHealth(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNRoutineKind2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineKind(ctx context.Context, v any) (model.RoutineKind, error) {
@@ -3495,13 +3495,6 @@ func (ec *executionContext) unmarshalORoutineFilter2ᚖrouseᚗdevᚋrouseᚋgra
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalORoutineHold2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHold(ctx context.Context, sel ast.SelectionSet, v *model.RoutineHold) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	return ec._RoutineHold(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalORoutineHealthState2ᚕrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHealthStateᚄ(ctx context.Context, v any) ([]model.RoutineHealthState, error) {
 	if v == nil {
 		return nil, nil
@@ -3536,6 +3529,13 @@ func (ec *executionContext) marshalORoutineHealthState2ᚕrouseᚗdevᚋrouseᚋ
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalORoutineHold2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineHold(ctx context.Context, sel ast.SelectionSet, v *model.RoutineHold) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._RoutineHold(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalORoutineKind2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐRoutineKind(ctx context.Context, v any) (*model.RoutineKind, error) {
