@@ -31,6 +31,9 @@ import (
 	"rouse.dev/rouse/ent/instancefact"
 	"rouse.dev/rouse/ent/link"
 	"rouse.dev/rouse/ent/mutationkey"
+	"rouse.dev/rouse/ent/notification"
+	"rouse.dev/rouse/ent/notificationchannel"
+	"rouse.dev/rouse/ent/notificationdelivery"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
@@ -89,6 +92,12 @@ type Client struct {
 	Link *LinkClient
 	// MutationKey is the client for interacting with the MutationKey builders.
 	MutationKey *MutationKeyClient
+	// Notification is the client for interacting with the Notification builders.
+	Notification *NotificationClient
+	// NotificationChannel is the client for interacting with the NotificationChannel builders.
+	NotificationChannel *NotificationChannelClient
+	// NotificationDelivery is the client for interacting with the NotificationDelivery builders.
+	NotificationDelivery *NotificationDeliveryClient
 	// Project is the client for interacting with the Project builders.
 	Project *ProjectClient
 	// Routine is the client for interacting with the Routine builders.
@@ -153,6 +162,9 @@ func (c *Client) init() {
 	c.InstanceFact = NewInstanceFactClient(c.config)
 	c.Link = NewLinkClient(c.config)
 	c.MutationKey = NewMutationKeyClient(c.config)
+	c.Notification = NewNotificationClient(c.config)
+	c.NotificationChannel = NewNotificationChannelClient(c.config)
+	c.NotificationDelivery = NewNotificationDeliveryClient(c.config)
 	c.Project = NewProjectClient(c.config)
 	c.Routine = NewRoutineClient(c.config)
 	c.RoutineRun = NewRoutineRunClient(c.config)
@@ -262,42 +274,45 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	cfg := c.config
 	cfg.driver = tx
 	return &Tx{
-		ctx:                 ctx,
-		config:              cfg,
-		Activity:            NewActivityClient(cfg),
-		Agent:               NewAgentClient(cfg),
-		AgentLane:           NewAgentLaneClient(cfg),
-		ApiToken:            NewApiTokenClient(cfg),
-		Approval:            NewApprovalClient(cfg),
-		AttemptLease:        NewAttemptLeaseClient(cfg),
-		BudgetHold:          NewBudgetHoldClient(cfg),
-		BudgetPolicy:        NewBudgetPolicyClient(cfg),
-		Comment:             NewCommentClient(cfg),
-		ContinuationSummary: NewContinuationSummaryClient(cfg),
-		CostEntry:           NewCostEntryClient(cfg),
-		InboxItem:           NewInboxItemClient(cfg),
-		InstanceFact:        NewInstanceFactClient(cfg),
-		Link:                NewLinkClient(cfg),
-		MutationKey:         NewMutationKeyClient(cfg),
-		Project:             NewProjectClient(cfg),
-		Routine:             NewRoutineClient(cfg),
-		RoutineRun:          NewRoutineRunClient(cfg),
-		RoutineTrigger:      NewRoutineTriggerClient(cfg),
-		Run:                 NewRunClient(cfg),
-		RunAttempt:          NewRunAttemptClient(cfg),
-		RunContent:          NewRunContentClient(cfg),
-		RunEvent:            NewRunEventClient(cfg),
-		RunSecret:           NewRunSecretClient(cfg),
-		RunWorkingCopy:      NewRunWorkingCopyClient(cfg),
-		Task:                NewTaskClient(cfg),
-		TaskBlocker:         NewTaskBlockerClient(cfg),
-		TaskSession:         NewTaskSessionClient(cfg),
-		WakeupRequest:       NewWakeupRequestClient(cfg),
-		WebhookDelivery:     NewWebhookDeliveryClient(cfg),
-		Workflow:            NewWorkflowClient(cfg),
-		WorkflowStep:        NewWorkflowStepClient(cfg),
-		Workspace:           NewWorkspaceClient(cfg),
-		WorkspaceLane:       NewWorkspaceLaneClient(cfg),
+		ctx:                  ctx,
+		config:               cfg,
+		Activity:             NewActivityClient(cfg),
+		Agent:                NewAgentClient(cfg),
+		AgentLane:            NewAgentLaneClient(cfg),
+		ApiToken:             NewApiTokenClient(cfg),
+		Approval:             NewApprovalClient(cfg),
+		AttemptLease:         NewAttemptLeaseClient(cfg),
+		BudgetHold:           NewBudgetHoldClient(cfg),
+		BudgetPolicy:         NewBudgetPolicyClient(cfg),
+		Comment:              NewCommentClient(cfg),
+		ContinuationSummary:  NewContinuationSummaryClient(cfg),
+		CostEntry:            NewCostEntryClient(cfg),
+		InboxItem:            NewInboxItemClient(cfg),
+		InstanceFact:         NewInstanceFactClient(cfg),
+		Link:                 NewLinkClient(cfg),
+		MutationKey:          NewMutationKeyClient(cfg),
+		Notification:         NewNotificationClient(cfg),
+		NotificationChannel:  NewNotificationChannelClient(cfg),
+		NotificationDelivery: NewNotificationDeliveryClient(cfg),
+		Project:              NewProjectClient(cfg),
+		Routine:              NewRoutineClient(cfg),
+		RoutineRun:           NewRoutineRunClient(cfg),
+		RoutineTrigger:       NewRoutineTriggerClient(cfg),
+		Run:                  NewRunClient(cfg),
+		RunAttempt:           NewRunAttemptClient(cfg),
+		RunContent:           NewRunContentClient(cfg),
+		RunEvent:             NewRunEventClient(cfg),
+		RunSecret:            NewRunSecretClient(cfg),
+		RunWorkingCopy:       NewRunWorkingCopyClient(cfg),
+		Task:                 NewTaskClient(cfg),
+		TaskBlocker:          NewTaskBlockerClient(cfg),
+		TaskSession:          NewTaskSessionClient(cfg),
+		WakeupRequest:        NewWakeupRequestClient(cfg),
+		WebhookDelivery:      NewWebhookDeliveryClient(cfg),
+		Workflow:             NewWorkflowClient(cfg),
+		WorkflowStep:         NewWorkflowStepClient(cfg),
+		Workspace:            NewWorkspaceClient(cfg),
+		WorkspaceLane:        NewWorkspaceLaneClient(cfg),
 	}, nil
 }
 
@@ -315,42 +330,45 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	cfg := c.config
 	cfg.driver = &txDriver{tx: tx, drv: c.driver}
 	return &Tx{
-		ctx:                 ctx,
-		config:              cfg,
-		Activity:            NewActivityClient(cfg),
-		Agent:               NewAgentClient(cfg),
-		AgentLane:           NewAgentLaneClient(cfg),
-		ApiToken:            NewApiTokenClient(cfg),
-		Approval:            NewApprovalClient(cfg),
-		AttemptLease:        NewAttemptLeaseClient(cfg),
-		BudgetHold:          NewBudgetHoldClient(cfg),
-		BudgetPolicy:        NewBudgetPolicyClient(cfg),
-		Comment:             NewCommentClient(cfg),
-		ContinuationSummary: NewContinuationSummaryClient(cfg),
-		CostEntry:           NewCostEntryClient(cfg),
-		InboxItem:           NewInboxItemClient(cfg),
-		InstanceFact:        NewInstanceFactClient(cfg),
-		Link:                NewLinkClient(cfg),
-		MutationKey:         NewMutationKeyClient(cfg),
-		Project:             NewProjectClient(cfg),
-		Routine:             NewRoutineClient(cfg),
-		RoutineRun:          NewRoutineRunClient(cfg),
-		RoutineTrigger:      NewRoutineTriggerClient(cfg),
-		Run:                 NewRunClient(cfg),
-		RunAttempt:          NewRunAttemptClient(cfg),
-		RunContent:          NewRunContentClient(cfg),
-		RunEvent:            NewRunEventClient(cfg),
-		RunSecret:           NewRunSecretClient(cfg),
-		RunWorkingCopy:      NewRunWorkingCopyClient(cfg),
-		Task:                NewTaskClient(cfg),
-		TaskBlocker:         NewTaskBlockerClient(cfg),
-		TaskSession:         NewTaskSessionClient(cfg),
-		WakeupRequest:       NewWakeupRequestClient(cfg),
-		WebhookDelivery:     NewWebhookDeliveryClient(cfg),
-		Workflow:            NewWorkflowClient(cfg),
-		WorkflowStep:        NewWorkflowStepClient(cfg),
-		Workspace:           NewWorkspaceClient(cfg),
-		WorkspaceLane:       NewWorkspaceLaneClient(cfg),
+		ctx:                  ctx,
+		config:               cfg,
+		Activity:             NewActivityClient(cfg),
+		Agent:                NewAgentClient(cfg),
+		AgentLane:            NewAgentLaneClient(cfg),
+		ApiToken:             NewApiTokenClient(cfg),
+		Approval:             NewApprovalClient(cfg),
+		AttemptLease:         NewAttemptLeaseClient(cfg),
+		BudgetHold:           NewBudgetHoldClient(cfg),
+		BudgetPolicy:         NewBudgetPolicyClient(cfg),
+		Comment:              NewCommentClient(cfg),
+		ContinuationSummary:  NewContinuationSummaryClient(cfg),
+		CostEntry:            NewCostEntryClient(cfg),
+		InboxItem:            NewInboxItemClient(cfg),
+		InstanceFact:         NewInstanceFactClient(cfg),
+		Link:                 NewLinkClient(cfg),
+		MutationKey:          NewMutationKeyClient(cfg),
+		Notification:         NewNotificationClient(cfg),
+		NotificationChannel:  NewNotificationChannelClient(cfg),
+		NotificationDelivery: NewNotificationDeliveryClient(cfg),
+		Project:              NewProjectClient(cfg),
+		Routine:              NewRoutineClient(cfg),
+		RoutineRun:           NewRoutineRunClient(cfg),
+		RoutineTrigger:       NewRoutineTriggerClient(cfg),
+		Run:                  NewRunClient(cfg),
+		RunAttempt:           NewRunAttemptClient(cfg),
+		RunContent:           NewRunContentClient(cfg),
+		RunEvent:             NewRunEventClient(cfg),
+		RunSecret:            NewRunSecretClient(cfg),
+		RunWorkingCopy:       NewRunWorkingCopyClient(cfg),
+		Task:                 NewTaskClient(cfg),
+		TaskBlocker:          NewTaskBlockerClient(cfg),
+		TaskSession:          NewTaskSessionClient(cfg),
+		WakeupRequest:        NewWakeupRequestClient(cfg),
+		WebhookDelivery:      NewWebhookDeliveryClient(cfg),
+		Workflow:             NewWorkflowClient(cfg),
+		WorkflowStep:         NewWorkflowStepClient(cfg),
+		Workspace:            NewWorkspaceClient(cfg),
+		WorkspaceLane:        NewWorkspaceLaneClient(cfg),
 	}, nil
 }
 
@@ -382,7 +400,8 @@ func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.Activity, c.Agent, c.AgentLane, c.ApiToken, c.Approval, c.AttemptLease,
 		c.BudgetHold, c.BudgetPolicy, c.Comment, c.ContinuationSummary, c.CostEntry,
-		c.InboxItem, c.InstanceFact, c.Link, c.MutationKey, c.Project, c.Routine,
+		c.InboxItem, c.InstanceFact, c.Link, c.MutationKey, c.Notification,
+		c.NotificationChannel, c.NotificationDelivery, c.Project, c.Routine,
 		c.RoutineRun, c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent,
 		c.RunSecret, c.RunWorkingCopy, c.Task, c.TaskBlocker, c.TaskSession,
 		c.WakeupRequest, c.WebhookDelivery, c.Workflow, c.WorkflowStep, c.Workspace,
@@ -398,7 +417,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.Activity, c.Agent, c.AgentLane, c.ApiToken, c.Approval, c.AttemptLease,
 		c.BudgetHold, c.BudgetPolicy, c.Comment, c.ContinuationSummary, c.CostEntry,
-		c.InboxItem, c.InstanceFact, c.Link, c.MutationKey, c.Project, c.Routine,
+		c.InboxItem, c.InstanceFact, c.Link, c.MutationKey, c.Notification,
+		c.NotificationChannel, c.NotificationDelivery, c.Project, c.Routine,
 		c.RoutineRun, c.RoutineTrigger, c.Run, c.RunAttempt, c.RunContent, c.RunEvent,
 		c.RunSecret, c.RunWorkingCopy, c.Task, c.TaskBlocker, c.TaskSession,
 		c.WakeupRequest, c.WebhookDelivery, c.Workflow, c.WorkflowStep, c.Workspace,
@@ -441,6 +461,12 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Link.mutate(ctx, m)
 	case *MutationKeyMutation:
 		return c.MutationKey.mutate(ctx, m)
+	case *NotificationMutation:
+		return c.Notification.mutate(ctx, m)
+	case *NotificationChannelMutation:
+		return c.NotificationChannel.mutate(ctx, m)
+	case *NotificationDeliveryMutation:
+		return c.NotificationDelivery.mutate(ctx, m)
 	case *ProjectMutation:
 		return c.Project.mutate(ctx, m)
 	case *RoutineMutation:
@@ -2924,6 +2950,501 @@ func (c *MutationKeyClient) mutate(ctx context.Context, m *MutationKeyMutation) 
 		return (&MutationKeyDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown MutationKey mutation op: %q", m.Op())
+	}
+}
+
+// NotificationClient is a client for the Notification schema.
+type NotificationClient struct {
+	config
+}
+
+// NewNotificationClient returns a client for the Notification from the given config.
+func NewNotificationClient(c config) *NotificationClient {
+	return &NotificationClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `notification.Hooks(f(g(h())))`.
+func (c *NotificationClient) Use(hooks ...Hook) {
+	c.hooks.Notification = append(c.hooks.Notification, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `notification.Intercept(f(g(h())))`.
+func (c *NotificationClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Notification = append(c.inters.Notification, interceptors...)
+}
+
+// Create returns a builder for creating a Notification entity.
+func (c *NotificationClient) Create() *NotificationCreate {
+	mutation := newNotificationMutation(c.config, OpCreate)
+	return &NotificationCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Notification entities.
+func (c *NotificationClient) CreateBulk(builders ...*NotificationCreate) *NotificationCreateBulk {
+	return &NotificationCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NotificationClient) MapCreateBulk(slice any, setFunc func(*NotificationCreate, int)) *NotificationCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NotificationCreateBulk{err: fmt.Errorf("calling to NotificationClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NotificationCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NotificationCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Notification.
+func (c *NotificationClient) Update() *NotificationUpdate {
+	mutation := newNotificationMutation(c.config, OpUpdate)
+	return &NotificationUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NotificationClient) UpdateOne(_m *Notification) *NotificationUpdateOne {
+	mutation := newNotificationMutation(c.config, OpUpdateOne, withNotification(_m))
+	return &NotificationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NotificationClient) UpdateOneID(id xid.ID) *NotificationUpdateOne {
+	mutation := newNotificationMutation(c.config, OpUpdateOne, withNotificationID(id))
+	return &NotificationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Notification.
+func (c *NotificationClient) Delete() *NotificationDelete {
+	mutation := newNotificationMutation(c.config, OpDelete)
+	return &NotificationDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NotificationClient) DeleteOne(_m *Notification) *NotificationDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NotificationClient) DeleteOneID(id xid.ID) *NotificationDeleteOne {
+	builder := c.Delete().Where(notification.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NotificationDeleteOne{builder}
+}
+
+// Query returns a query builder for Notification.
+func (c *NotificationClient) Query() *NotificationQuery {
+	return &NotificationQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNotification},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Notification entity by its id.
+func (c *NotificationClient) Get(ctx context.Context, id xid.ID) (*Notification, error) {
+	return c.Query().Where(notification.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NotificationClient) GetX(ctx context.Context, id xid.ID) *Notification {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryWorkspace queries the workspace edge of a Notification.
+func (c *NotificationClient) QueryWorkspace(_m *Notification) *WorkspaceQuery {
+	query := (&WorkspaceClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(notification.Table, notification.FieldID, id),
+			sqlgraph.To(workspace.Table, workspace.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, notification.WorkspaceTable, notification.WorkspaceColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryChannel queries the channel edge of a Notification.
+func (c *NotificationClient) QueryChannel(_m *Notification) *NotificationChannelQuery {
+	query := (&NotificationChannelClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(notification.Table, notification.FieldID, id),
+			sqlgraph.To(notificationchannel.Table, notificationchannel.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, notification.ChannelTable, notification.ChannelColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *NotificationClient) Hooks() []Hook {
+	return c.hooks.Notification
+}
+
+// Interceptors returns the client interceptors.
+func (c *NotificationClient) Interceptors() []Interceptor {
+	return c.inters.Notification
+}
+
+func (c *NotificationClient) mutate(ctx context.Context, m *NotificationMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NotificationCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NotificationUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NotificationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NotificationDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Notification mutation op: %q", m.Op())
+	}
+}
+
+// NotificationChannelClient is a client for the NotificationChannel schema.
+type NotificationChannelClient struct {
+	config
+}
+
+// NewNotificationChannelClient returns a client for the NotificationChannel from the given config.
+func NewNotificationChannelClient(c config) *NotificationChannelClient {
+	return &NotificationChannelClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `notificationchannel.Hooks(f(g(h())))`.
+func (c *NotificationChannelClient) Use(hooks ...Hook) {
+	c.hooks.NotificationChannel = append(c.hooks.NotificationChannel, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `notificationchannel.Intercept(f(g(h())))`.
+func (c *NotificationChannelClient) Intercept(interceptors ...Interceptor) {
+	c.inters.NotificationChannel = append(c.inters.NotificationChannel, interceptors...)
+}
+
+// Create returns a builder for creating a NotificationChannel entity.
+func (c *NotificationChannelClient) Create() *NotificationChannelCreate {
+	mutation := newNotificationChannelMutation(c.config, OpCreate)
+	return &NotificationChannelCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of NotificationChannel entities.
+func (c *NotificationChannelClient) CreateBulk(builders ...*NotificationChannelCreate) *NotificationChannelCreateBulk {
+	return &NotificationChannelCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NotificationChannelClient) MapCreateBulk(slice any, setFunc func(*NotificationChannelCreate, int)) *NotificationChannelCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NotificationChannelCreateBulk{err: fmt.Errorf("calling to NotificationChannelClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NotificationChannelCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NotificationChannelCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for NotificationChannel.
+func (c *NotificationChannelClient) Update() *NotificationChannelUpdate {
+	mutation := newNotificationChannelMutation(c.config, OpUpdate)
+	return &NotificationChannelUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NotificationChannelClient) UpdateOne(_m *NotificationChannel) *NotificationChannelUpdateOne {
+	mutation := newNotificationChannelMutation(c.config, OpUpdateOne, withNotificationChannel(_m))
+	return &NotificationChannelUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NotificationChannelClient) UpdateOneID(id xid.ID) *NotificationChannelUpdateOne {
+	mutation := newNotificationChannelMutation(c.config, OpUpdateOne, withNotificationChannelID(id))
+	return &NotificationChannelUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for NotificationChannel.
+func (c *NotificationChannelClient) Delete() *NotificationChannelDelete {
+	mutation := newNotificationChannelMutation(c.config, OpDelete)
+	return &NotificationChannelDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NotificationChannelClient) DeleteOne(_m *NotificationChannel) *NotificationChannelDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NotificationChannelClient) DeleteOneID(id xid.ID) *NotificationChannelDeleteOne {
+	builder := c.Delete().Where(notificationchannel.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NotificationChannelDeleteOne{builder}
+}
+
+// Query returns a query builder for NotificationChannel.
+func (c *NotificationChannelClient) Query() *NotificationChannelQuery {
+	return &NotificationChannelQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNotificationChannel},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a NotificationChannel entity by its id.
+func (c *NotificationChannelClient) Get(ctx context.Context, id xid.ID) (*NotificationChannel, error) {
+	return c.Query().Where(notificationchannel.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NotificationChannelClient) GetX(ctx context.Context, id xid.ID) *NotificationChannel {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryWorkspace queries the workspace edge of a NotificationChannel.
+func (c *NotificationChannelClient) QueryWorkspace(_m *NotificationChannel) *WorkspaceQuery {
+	query := (&WorkspaceClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(notificationchannel.Table, notificationchannel.FieldID, id),
+			sqlgraph.To(workspace.Table, workspace.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, notificationchannel.WorkspaceTable, notificationchannel.WorkspaceColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *NotificationChannelClient) Hooks() []Hook {
+	return c.hooks.NotificationChannel
+}
+
+// Interceptors returns the client interceptors.
+func (c *NotificationChannelClient) Interceptors() []Interceptor {
+	return c.inters.NotificationChannel
+}
+
+func (c *NotificationChannelClient) mutate(ctx context.Context, m *NotificationChannelMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NotificationChannelCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NotificationChannelUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NotificationChannelUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NotificationChannelDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown NotificationChannel mutation op: %q", m.Op())
+	}
+}
+
+// NotificationDeliveryClient is a client for the NotificationDelivery schema.
+type NotificationDeliveryClient struct {
+	config
+}
+
+// NewNotificationDeliveryClient returns a client for the NotificationDelivery from the given config.
+func NewNotificationDeliveryClient(c config) *NotificationDeliveryClient {
+	return &NotificationDeliveryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `notificationdelivery.Hooks(f(g(h())))`.
+func (c *NotificationDeliveryClient) Use(hooks ...Hook) {
+	c.hooks.NotificationDelivery = append(c.hooks.NotificationDelivery, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `notificationdelivery.Intercept(f(g(h())))`.
+func (c *NotificationDeliveryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.NotificationDelivery = append(c.inters.NotificationDelivery, interceptors...)
+}
+
+// Create returns a builder for creating a NotificationDelivery entity.
+func (c *NotificationDeliveryClient) Create() *NotificationDeliveryCreate {
+	mutation := newNotificationDeliveryMutation(c.config, OpCreate)
+	return &NotificationDeliveryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of NotificationDelivery entities.
+func (c *NotificationDeliveryClient) CreateBulk(builders ...*NotificationDeliveryCreate) *NotificationDeliveryCreateBulk {
+	return &NotificationDeliveryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NotificationDeliveryClient) MapCreateBulk(slice any, setFunc func(*NotificationDeliveryCreate, int)) *NotificationDeliveryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NotificationDeliveryCreateBulk{err: fmt.Errorf("calling to NotificationDeliveryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NotificationDeliveryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NotificationDeliveryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for NotificationDelivery.
+func (c *NotificationDeliveryClient) Update() *NotificationDeliveryUpdate {
+	mutation := newNotificationDeliveryMutation(c.config, OpUpdate)
+	return &NotificationDeliveryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NotificationDeliveryClient) UpdateOne(_m *NotificationDelivery) *NotificationDeliveryUpdateOne {
+	mutation := newNotificationDeliveryMutation(c.config, OpUpdateOne, withNotificationDelivery(_m))
+	return &NotificationDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NotificationDeliveryClient) UpdateOneID(id xid.ID) *NotificationDeliveryUpdateOne {
+	mutation := newNotificationDeliveryMutation(c.config, OpUpdateOne, withNotificationDeliveryID(id))
+	return &NotificationDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for NotificationDelivery.
+func (c *NotificationDeliveryClient) Delete() *NotificationDeliveryDelete {
+	mutation := newNotificationDeliveryMutation(c.config, OpDelete)
+	return &NotificationDeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NotificationDeliveryClient) DeleteOne(_m *NotificationDelivery) *NotificationDeliveryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NotificationDeliveryClient) DeleteOneID(id xid.ID) *NotificationDeliveryDeleteOne {
+	builder := c.Delete().Where(notificationdelivery.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NotificationDeliveryDeleteOne{builder}
+}
+
+// Query returns a query builder for NotificationDelivery.
+func (c *NotificationDeliveryClient) Query() *NotificationDeliveryQuery {
+	return &NotificationDeliveryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNotificationDelivery},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a NotificationDelivery entity by its id.
+func (c *NotificationDeliveryClient) Get(ctx context.Context, id xid.ID) (*NotificationDelivery, error) {
+	return c.Query().Where(notificationdelivery.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NotificationDeliveryClient) GetX(ctx context.Context, id xid.ID) *NotificationDelivery {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryWorkspace queries the workspace edge of a NotificationDelivery.
+func (c *NotificationDeliveryClient) QueryWorkspace(_m *NotificationDelivery) *WorkspaceQuery {
+	query := (&WorkspaceClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(notificationdelivery.Table, notificationdelivery.FieldID, id),
+			sqlgraph.To(workspace.Table, workspace.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, notificationdelivery.WorkspaceTable, notificationdelivery.WorkspaceColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryChannel queries the channel edge of a NotificationDelivery.
+func (c *NotificationDeliveryClient) QueryChannel(_m *NotificationDelivery) *NotificationChannelQuery {
+	query := (&NotificationChannelClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(notificationdelivery.Table, notificationdelivery.FieldID, id),
+			sqlgraph.To(notificationchannel.Table, notificationchannel.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, notificationdelivery.ChannelTable, notificationdelivery.ChannelColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryNotification queries the notification edge of a NotificationDelivery.
+func (c *NotificationDeliveryClient) QueryNotification(_m *NotificationDelivery) *NotificationQuery {
+	query := (&NotificationClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(notificationdelivery.Table, notificationdelivery.FieldID, id),
+			sqlgraph.To(notification.Table, notification.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, notificationdelivery.NotificationTable, notificationdelivery.NotificationColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *NotificationDeliveryClient) Hooks() []Hook {
+	return c.hooks.NotificationDelivery
+}
+
+// Interceptors returns the client interceptors.
+func (c *NotificationDeliveryClient) Interceptors() []Interceptor {
+	return c.inters.NotificationDelivery
+}
+
+func (c *NotificationDeliveryClient) mutate(ctx context.Context, m *NotificationDeliveryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NotificationDeliveryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NotificationDeliveryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NotificationDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NotificationDeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown NotificationDelivery mutation op: %q", m.Op())
 	}
 }
 
@@ -6419,17 +6940,19 @@ type (
 	hooks struct {
 		Activity, Agent, AgentLane, ApiToken, Approval, AttemptLease, BudgetHold,
 		BudgetPolicy, Comment, ContinuationSummary, CostEntry, InboxItem, InstanceFact,
-		Link, MutationKey, Project, Routine, RoutineRun, RoutineTrigger, Run,
-		RunAttempt, RunContent, RunEvent, RunSecret, RunWorkingCopy, Task, TaskBlocker,
-		TaskSession, WakeupRequest, WebhookDelivery, Workflow, WorkflowStep, Workspace,
+		Link, MutationKey, Notification, NotificationChannel, NotificationDelivery,
+		Project, Routine, RoutineRun, RoutineTrigger, Run, RunAttempt, RunContent,
+		RunEvent, RunSecret, RunWorkingCopy, Task, TaskBlocker, TaskSession,
+		WakeupRequest, WebhookDelivery, Workflow, WorkflowStep, Workspace,
 		WorkspaceLane []ent.Hook
 	}
 	inters struct {
 		Activity, Agent, AgentLane, ApiToken, Approval, AttemptLease, BudgetHold,
 		BudgetPolicy, Comment, ContinuationSummary, CostEntry, InboxItem, InstanceFact,
-		Link, MutationKey, Project, Routine, RoutineRun, RoutineTrigger, Run,
-		RunAttempt, RunContent, RunEvent, RunSecret, RunWorkingCopy, Task, TaskBlocker,
-		TaskSession, WakeupRequest, WebhookDelivery, Workflow, WorkflowStep, Workspace,
+		Link, MutationKey, Notification, NotificationChannel, NotificationDelivery,
+		Project, Routine, RoutineRun, RoutineTrigger, Run, RunAttempt, RunContent,
+		RunEvent, RunSecret, RunWorkingCopy, Task, TaskBlocker, TaskSession,
+		WakeupRequest, WebhookDelivery, Workflow, WorkflowStep, Workspace,
 		WorkspaceLane []ent.Interceptor
 	}
 )

@@ -27,6 +27,9 @@ import (
 	"rouse.dev/rouse/ent/instancefact"
 	"rouse.dev/rouse/ent/link"
 	"rouse.dev/rouse/ent/mutationkey"
+	"rouse.dev/rouse/ent/notification"
+	"rouse.dev/rouse/ent/notificationchannel"
+	"rouse.dev/rouse/ent/notificationdelivery"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
@@ -106,40 +109,43 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
-			activity.Table:            activity.ValidColumn,
-			agent.Table:               agent.ValidColumn,
-			agentlane.Table:           agentlane.ValidColumn,
-			apitoken.Table:            apitoken.ValidColumn,
-			approval.Table:            approval.ValidColumn,
-			attemptlease.Table:        attemptlease.ValidColumn,
-			budgethold.Table:          budgethold.ValidColumn,
-			budgetpolicy.Table:        budgetpolicy.ValidColumn,
-			comment.Table:             comment.ValidColumn,
-			continuationsummary.Table: continuationsummary.ValidColumn,
-			costentry.Table:           costentry.ValidColumn,
-			inboxitem.Table:           inboxitem.ValidColumn,
-			instancefact.Table:        instancefact.ValidColumn,
-			link.Table:                link.ValidColumn,
-			mutationkey.Table:         mutationkey.ValidColumn,
-			project.Table:             project.ValidColumn,
-			routine.Table:             routine.ValidColumn,
-			routinerun.Table:          routinerun.ValidColumn,
-			routinetrigger.Table:      routinetrigger.ValidColumn,
-			run.Table:                 run.ValidColumn,
-			runattempt.Table:          runattempt.ValidColumn,
-			runcontent.Table:          runcontent.ValidColumn,
-			runevent.Table:            runevent.ValidColumn,
-			runsecret.Table:           runsecret.ValidColumn,
-			runworkingcopy.Table:      runworkingcopy.ValidColumn,
-			task.Table:                task.ValidColumn,
-			taskblocker.Table:         taskblocker.ValidColumn,
-			tasksession.Table:         tasksession.ValidColumn,
-			wakeuprequest.Table:       wakeuprequest.ValidColumn,
-			webhookdelivery.Table:     webhookdelivery.ValidColumn,
-			workflow.Table:            workflow.ValidColumn,
-			workflowstep.Table:        workflowstep.ValidColumn,
-			workspace.Table:           workspace.ValidColumn,
-			workspacelane.Table:       workspacelane.ValidColumn,
+			activity.Table:             activity.ValidColumn,
+			agent.Table:                agent.ValidColumn,
+			agentlane.Table:            agentlane.ValidColumn,
+			apitoken.Table:             apitoken.ValidColumn,
+			approval.Table:             approval.ValidColumn,
+			attemptlease.Table:         attemptlease.ValidColumn,
+			budgethold.Table:           budgethold.ValidColumn,
+			budgetpolicy.Table:         budgetpolicy.ValidColumn,
+			comment.Table:              comment.ValidColumn,
+			continuationsummary.Table:  continuationsummary.ValidColumn,
+			costentry.Table:            costentry.ValidColumn,
+			inboxitem.Table:            inboxitem.ValidColumn,
+			instancefact.Table:         instancefact.ValidColumn,
+			link.Table:                 link.ValidColumn,
+			mutationkey.Table:          mutationkey.ValidColumn,
+			notification.Table:         notification.ValidColumn,
+			notificationchannel.Table:  notificationchannel.ValidColumn,
+			notificationdelivery.Table: notificationdelivery.ValidColumn,
+			project.Table:              project.ValidColumn,
+			routine.Table:              routine.ValidColumn,
+			routinerun.Table:           routinerun.ValidColumn,
+			routinetrigger.Table:       routinetrigger.ValidColumn,
+			run.Table:                  run.ValidColumn,
+			runattempt.Table:           runattempt.ValidColumn,
+			runcontent.Table:           runcontent.ValidColumn,
+			runevent.Table:             runevent.ValidColumn,
+			runsecret.Table:            runsecret.ValidColumn,
+			runworkingcopy.Table:       runworkingcopy.ValidColumn,
+			task.Table:                 task.ValidColumn,
+			taskblocker.Table:          taskblocker.ValidColumn,
+			tasksession.Table:          tasksession.ValidColumn,
+			wakeuprequest.Table:        wakeuprequest.ValidColumn,
+			webhookdelivery.Table:      webhookdelivery.ValidColumn,
+			workflow.Table:             workflow.ValidColumn,
+			workflowstep.Table:         workflowstep.ValidColumn,
+			workspace.Table:            workspace.ValidColumn,
+			workspacelane.Table:        workspacelane.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

@@ -19,6 +19,9 @@ import (
 	"rouse.dev/rouse/ent/instancefact"
 	"rouse.dev/rouse/ent/link"
 	"rouse.dev/rouse/ent/mutationkey"
+	"rouse.dev/rouse/ent/notification"
+	"rouse.dev/rouse/ent/notificationchannel"
+	"rouse.dev/rouse/ent/notificationdelivery"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
@@ -53,6 +56,9 @@ var tableOfPrefix = map[string]string{
 	"fct": instancefact.Table,
 	"lnk": link.Table,
 	"mky": mutationkey.Table,
+	"ntf": notification.Table,
+	"nch": notificationchannel.Table,
+	"ndl": notificationdelivery.Table,
 	"prj": project.Table,
 	"rtn": routine.Table,
 	"rrn": routinerun.Table,

@@ -21,6 +21,9 @@ import (
 	"rouse.dev/rouse/ent/instancefact"
 	"rouse.dev/rouse/ent/link"
 	"rouse.dev/rouse/ent/mutationkey"
+	"rouse.dev/rouse/ent/notification"
+	"rouse.dev/rouse/ent/notificationchannel"
+	"rouse.dev/rouse/ent/notificationdelivery"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
 	"rouse.dev/rouse/ent/routinerun"
@@ -728,6 +731,167 @@ func init() {
 	mutationkey.DefaultID = mutationkeyDescID.Default.(func() xid.ID)
 	// mutationkey.IDValidator is a validator for the "id" field. It is called by the builders before save.
 	mutationkey.IDValidator = mutationkeyDescID.Validators[0].(func(string) error)
+	notificationMixin := schema.Notification{}.Mixin()
+	notificationMixinFields0 := notificationMixin[0].Fields()
+	_ = notificationMixinFields0
+	notificationMixinFields1 := notificationMixin[1].Fields()
+	_ = notificationMixinFields1
+	notificationFields := schema.Notification{}.Fields()
+	_ = notificationFields
+	// notificationDescCreatedAt is the schema descriptor for created_at field.
+	notificationDescCreatedAt := notificationMixinFields0[1].Descriptor()
+	// notification.DefaultCreatedAt holds the default value on creation for the created_at field.
+	notification.DefaultCreatedAt = notificationDescCreatedAt.Default.(func() time.Time)
+	// notificationDescWorkspaceID is the schema descriptor for workspace_id field.
+	notificationDescWorkspaceID := notificationMixinFields1[0].Descriptor()
+	// notification.WorkspaceIDValidator is a validator for the "workspace_id" field. It is called by the builders before save.
+	notification.WorkspaceIDValidator = notificationDescWorkspaceID.Validators[0].(func(string) error)
+	// notificationDescChannelID is the schema descriptor for channel_id field.
+	notificationDescChannelID := notificationFields[0].Descriptor()
+	// notification.ChannelIDValidator is a validator for the "channel_id" field. It is called by the builders before save.
+	notification.ChannelIDValidator = notificationDescChannelID.Validators[0].(func(string) error)
+	// notificationDescCause is the schema descriptor for cause field.
+	notificationDescCause := notificationFields[1].Descriptor()
+	// notification.CauseValidator is a validator for the "cause" field. It is called by the builders before save.
+	notification.CauseValidator = notificationDescCause.Validators[0].(func(string) error)
+	// notificationDescInboxKind is the schema descriptor for inbox_kind field.
+	notificationDescInboxKind := notificationFields[3].Descriptor()
+	// notification.DefaultInboxKind holds the default value on creation for the inbox_kind field.
+	notification.DefaultInboxKind = notificationDescInboxKind.Default.(string)
+	// notification.InboxKindValidator is a validator for the "inbox_kind" field. It is called by the builders before save.
+	notification.InboxKindValidator = notificationDescInboxKind.Validators[0].(func(string) error)
+	// notificationDescSubjectID is the schema descriptor for subject_id field.
+	notificationDescSubjectID := notificationFields[4].Descriptor()
+	// notification.SubjectIDValidator is a validator for the "subject_id" field. It is called by the builders before save.
+	notification.SubjectIDValidator = notificationDescSubjectID.Validators[0].(func(string) error)
+	// notificationDescTitle is the schema descriptor for title field.
+	notificationDescTitle := notificationFields[5].Descriptor()
+	// notification.TitleValidator is a validator for the "title" field. It is called by the builders before save.
+	notification.TitleValidator = notificationDescTitle.Validators[0].(func(string) error)
+	// notificationDescBody is the schema descriptor for body field.
+	notificationDescBody := notificationFields[6].Descriptor()
+	// notification.DefaultBody holds the default value on creation for the body field.
+	notification.DefaultBody = notificationDescBody.Default.(string)
+	// notificationDescAttempts is the schema descriptor for attempts field.
+	notificationDescAttempts := notificationFields[8].Descriptor()
+	// notification.DefaultAttempts holds the default value on creation for the attempts field.
+	notification.DefaultAttempts = notificationDescAttempts.Default.(int)
+	// notificationDescID is the schema descriptor for id field.
+	notificationDescID := notificationMixinFields0[0].Descriptor()
+	// notification.DefaultID holds the default value on creation for the id field.
+	notification.DefaultID = notificationDescID.Default.(func() xid.ID)
+	// notification.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	notification.IDValidator = notificationDescID.Validators[0].(func(string) error)
+	notificationchannelMixin := schema.NotificationChannel{}.Mixin()
+	notificationchannelMixinFields0 := notificationchannelMixin[0].Fields()
+	_ = notificationchannelMixinFields0
+	notificationchannelMixinFields1 := notificationchannelMixin[1].Fields()
+	_ = notificationchannelMixinFields1
+	notificationchannelMixinFields2 := notificationchannelMixin[2].Fields()
+	_ = notificationchannelMixinFields2
+	notificationchannelFields := schema.NotificationChannel{}.Fields()
+	_ = notificationchannelFields
+	// notificationchannelDescCreatedAt is the schema descriptor for created_at field.
+	notificationchannelDescCreatedAt := notificationchannelMixinFields0[1].Descriptor()
+	// notificationchannel.DefaultCreatedAt holds the default value on creation for the created_at field.
+	notificationchannel.DefaultCreatedAt = notificationchannelDescCreatedAt.Default.(func() time.Time)
+	// notificationchannelDescWorkspaceID is the schema descriptor for workspace_id field.
+	notificationchannelDescWorkspaceID := notificationchannelMixinFields1[0].Descriptor()
+	// notificationchannel.WorkspaceIDValidator is a validator for the "workspace_id" field. It is called by the builders before save.
+	notificationchannel.WorkspaceIDValidator = notificationchannelDescWorkspaceID.Validators[0].(func(string) error)
+	// notificationchannelDescRevision is the schema descriptor for revision field.
+	notificationchannelDescRevision := notificationchannelMixinFields2[0].Descriptor()
+	// notificationchannel.DefaultRevision holds the default value on creation for the revision field.
+	notificationchannel.DefaultRevision = notificationchannelDescRevision.Default.(int)
+	// notificationchannelDescUpdatedAt is the schema descriptor for updated_at field.
+	notificationchannelDescUpdatedAt := notificationchannelMixinFields2[1].Descriptor()
+	// notificationchannel.DefaultUpdatedAt holds the default value on creation for the updated_at field.
+	notificationchannel.DefaultUpdatedAt = notificationchannelDescUpdatedAt.Default.(func() time.Time)
+	// notificationchannel.UpdateDefaultUpdatedAt holds the default value on update for the updated_at field.
+	notificationchannel.UpdateDefaultUpdatedAt = notificationchannelDescUpdatedAt.UpdateDefault.(func() time.Time)
+	// notificationchannelDescName is the schema descriptor for name field.
+	notificationchannelDescName := notificationchannelFields[0].Descriptor()
+	// notificationchannel.NameValidator is a validator for the "name" field. It is called by the builders before save.
+	notificationchannel.NameValidator = func() func(string) error {
+		validators := notificationchannelDescName.Validators
+		fns := [...]func(string) error{
+			validators[0].(func(string) error),
+			validators[1].(func(string) error),
+		}
+		return func(name string) error {
+			for _, fn := range fns {
+				if err := fn(name); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}()
+	// notificationchannelDescEnabled is the schema descriptor for enabled field.
+	notificationchannelDescEnabled := notificationchannelFields[2].Descriptor()
+	// notificationchannel.DefaultEnabled holds the default value on creation for the enabled field.
+	notificationchannel.DefaultEnabled = notificationchannelDescEnabled.Default.(bool)
+	// notificationchannelDescInboxKinds is the schema descriptor for inbox_kinds field.
+	notificationchannelDescInboxKinds := notificationchannelFields[3].Descriptor()
+	// notificationchannel.DefaultInboxKinds holds the default value on creation for the inbox_kinds field.
+	notificationchannel.DefaultInboxKinds = notificationchannelDescInboxKinds.Default.([]domain.InboxKind)
+	// notificationchannelDescRunFailures is the schema descriptor for run_failures field.
+	notificationchannelDescRunFailures := notificationchannelFields[4].Descriptor()
+	// notificationchannel.DefaultRunFailures holds the default value on creation for the run_failures field.
+	notificationchannel.DefaultRunFailures = notificationchannelDescRunFailures.Default.(bool)
+	// notificationchannelDescVerdictChanges is the schema descriptor for verdict_changes field.
+	notificationchannelDescVerdictChanges := notificationchannelFields[5].Descriptor()
+	// notificationchannel.DefaultVerdictChanges holds the default value on creation for the verdict_changes field.
+	notificationchannel.DefaultVerdictChanges = notificationchannelDescVerdictChanges.Default.(bool)
+	// notificationchannelDescID is the schema descriptor for id field.
+	notificationchannelDescID := notificationchannelMixinFields0[0].Descriptor()
+	// notificationchannel.DefaultID holds the default value on creation for the id field.
+	notificationchannel.DefaultID = notificationchannelDescID.Default.(func() xid.ID)
+	// notificationchannel.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	notificationchannel.IDValidator = notificationchannelDescID.Validators[0].(func(string) error)
+	notificationdeliveryMixin := schema.NotificationDelivery{}.Mixin()
+	notificationdeliveryMixinFields0 := notificationdeliveryMixin[0].Fields()
+	_ = notificationdeliveryMixinFields0
+	notificationdeliveryMixinFields1 := notificationdeliveryMixin[1].Fields()
+	_ = notificationdeliveryMixinFields1
+	notificationdeliveryFields := schema.NotificationDelivery{}.Fields()
+	_ = notificationdeliveryFields
+	// notificationdeliveryDescCreatedAt is the schema descriptor for created_at field.
+	notificationdeliveryDescCreatedAt := notificationdeliveryMixinFields0[1].Descriptor()
+	// notificationdelivery.DefaultCreatedAt holds the default value on creation for the created_at field.
+	notificationdelivery.DefaultCreatedAt = notificationdeliveryDescCreatedAt.Default.(func() time.Time)
+	// notificationdeliveryDescWorkspaceID is the schema descriptor for workspace_id field.
+	notificationdeliveryDescWorkspaceID := notificationdeliveryMixinFields1[0].Descriptor()
+	// notificationdelivery.WorkspaceIDValidator is a validator for the "workspace_id" field. It is called by the builders before save.
+	notificationdelivery.WorkspaceIDValidator = notificationdeliveryDescWorkspaceID.Validators[0].(func(string) error)
+	// notificationdeliveryDescChannelID is the schema descriptor for channel_id field.
+	notificationdeliveryDescChannelID := notificationdeliveryFields[0].Descriptor()
+	// notificationdelivery.ChannelIDValidator is a validator for the "channel_id" field. It is called by the builders before save.
+	notificationdelivery.ChannelIDValidator = notificationdeliveryDescChannelID.Validators[0].(func(string) error)
+	// notificationdeliveryDescNotificationID is the schema descriptor for notification_id field.
+	notificationdeliveryDescNotificationID := notificationdeliveryFields[1].Descriptor()
+	// notificationdelivery.NotificationIDValidator is a validator for the "notification_id" field. It is called by the builders before save.
+	notificationdelivery.NotificationIDValidator = notificationdeliveryDescNotificationID.Validators[0].(func(string) error)
+	// notificationdeliveryDescTitle is the schema descriptor for title field.
+	notificationdeliveryDescTitle := notificationdeliveryFields[3].Descriptor()
+	// notificationdelivery.TitleValidator is a validator for the "title" field. It is called by the builders before save.
+	notificationdelivery.TitleValidator = notificationdeliveryDescTitle.Validators[0].(func(string) error)
+	// notificationdeliveryDescDetail is the schema descriptor for detail field.
+	notificationdeliveryDescDetail := notificationdeliveryFields[7].Descriptor()
+	// notificationdelivery.DefaultDetail holds the default value on creation for the detail field.
+	notificationdelivery.DefaultDetail = notificationdeliveryDescDetail.Default.(string)
+	// notificationdelivery.DetailValidator is a validator for the "detail" field. It is called by the builders before save.
+	notificationdelivery.DetailValidator = notificationdeliveryDescDetail.Validators[0].(func(string) error)
+	// notificationdeliveryDescTookMs is the schema descriptor for took_ms field.
+	notificationdeliveryDescTookMs := notificationdeliveryFields[8].Descriptor()
+	// notificationdelivery.DefaultTookMs holds the default value on creation for the took_ms field.
+	notificationdelivery.DefaultTookMs = notificationdeliveryDescTookMs.Default.(int64)
+	// notificationdeliveryDescID is the schema descriptor for id field.
+	notificationdeliveryDescID := notificationdeliveryMixinFields0[0].Descriptor()
+	// notificationdelivery.DefaultID holds the default value on creation for the id field.
+	notificationdelivery.DefaultID = notificationdeliveryDescID.Default.(func() xid.ID)
+	// notificationdelivery.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	notificationdelivery.IDValidator = notificationdeliveryDescID.Validators[0].(func(string) error)
 	projectMixin := schema.Project{}.Mixin()
 	projectMixinFields0 := projectMixin[0].Fields()
 	_ = projectMixinFields0

@@ -44,6 +44,12 @@ type Tx struct {
 	Link *LinkClient
 	// MutationKey is the client for interacting with the MutationKey builders.
 	MutationKey *MutationKeyClient
+	// Notification is the client for interacting with the Notification builders.
+	Notification *NotificationClient
+	// NotificationChannel is the client for interacting with the NotificationChannel builders.
+	NotificationChannel *NotificationChannelClient
+	// NotificationDelivery is the client for interacting with the NotificationDelivery builders.
+	NotificationDelivery *NotificationDeliveryClient
 	// Project is the client for interacting with the Project builders.
 	Project *ProjectClient
 	// Routine is the client for interacting with the Routine builders.
@@ -228,6 +234,9 @@ func (tx *Tx) init() {
 	tx.InstanceFact = NewInstanceFactClient(tx.config)
 	tx.Link = NewLinkClient(tx.config)
 	tx.MutationKey = NewMutationKeyClient(tx.config)
+	tx.Notification = NewNotificationClient(tx.config)
+	tx.NotificationChannel = NewNotificationChannelClient(tx.config)
+	tx.NotificationDelivery = NewNotificationDeliveryClient(tx.config)
 	tx.Project = NewProjectClient(tx.config)
 	tx.Routine = NewRoutineClient(tx.config)
 	tx.RoutineRun = NewRoutineRunClient(tx.config)

@@ -626,6 +626,11 @@ func (ec *executionContext) _ActivitySubject(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._Project(ctx, sel, obj)
+	case *model.NotificationChannel:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._NotificationChannel(ctx, sel, obj)
 	case *model.Budget:
 		if obj == nil {
 			return graphql.Null

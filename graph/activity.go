@@ -205,6 +205,8 @@ func recordOf(ctx context.Context, id *string, prefixes ...string) (ent.Noder, e
 		return inboxItemOf(ctx, subject)
 	case budgetPrefix:
 		return record(l.budgets.Load(ctx, subject))
+	case channelPrefix:
+		return channelNode(ctx, subject)
 	}
 	return record(l.runs.Load(ctx, subject))
 }

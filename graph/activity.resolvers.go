@@ -32,7 +32,7 @@ func (r *activityResolver) Actor(ctx context.Context, obj *model.Activity) (mode
 
 // Subject is the resolver for the subject field.
 func (r *activityResolver) Subject(ctx context.Context, obj *model.Activity) (ent.Noder, error) {
-	return recordOf(ctx, obj.SubjectID, "agt", "tsk", "rtn", "rrn", "wkp", "run", "bud", "apr", "prj", "wfl", "wsp", "inb")
+	return recordOf(ctx, obj.SubjectID, "agt", "tsk", "rtn", "rrn", "wkp", "run", "bud", "apr", "prj", "wfl", "wsp", "inb", channelPrefix)
 }
 
 // Data is the resolver for the data field.

@@ -23,6 +23,7 @@ import (
 	"rouse.dev/rouse/internal/feedtest"
 	"rouse.dev/rouse/internal/metrics"
 	"rouse.dev/rouse/internal/pgtest"
+	"rouse.dev/rouse/internal/retry"
 	"rouse.dev/rouse/internal/store"
 	"rouse.dev/rouse/internal/xid"
 )
@@ -81,6 +82,14 @@ func (labels) Environment(l *store.Launch) ([]*model.EnvironmentVariable, error)
 }
 
 // Mask hides hunter2, and the numbers that stand for secrets.
+// Send delivers to every channel but those to the host refused.
+func (labels) Send(_ context.Context, channelID xid.ID, target domain.NotificationTarget, n domain.Notice) store.Sent {
+	if t := target.Webhook; t != nil && strings.Contains(t.URL, "refused") {
+		return store.Sent{Status: 500, Detail: "the receiver answered 500"}
+	}
+	return store.Sent{Delivered: retry.Delivered{OK: true}, Status: 200}
+}
+
 func (labels) Mask([]domain.SealedSet) func(string) string {
 	return func(text string) string {
 		return strings.NewReplacer("hunter2", "***", "81745023", "***").Replace(text)
@@ -123,7 +132,7 @@ func newWorldOn(t *testing.T, db *sql.DB) *world {
 		t.Fatal(err)
 	}
 	schema := graph.NewSchema(graph.Resolver{
-		Store: s, Reader: s.Reader(), Signals: h, Sealer: labels{}, Launches: labels{}, Tester: labels{}, Log: log, Poll: time.Minute,
+		Store: s, Reader: s.Reader(), Signals: h, Sealer: labels{}, Launches: labels{}, Tester: labels{}, Notifier: labels{}, Log: log, Poll: time.Minute,
 		EndStream: func(_ context.Context, err error) { w.streamEnd(err) },
 	})
 	w.Client, w.db, w.store, w.hub, w.schema = graphtest.New(t, schema, auth.Local()), db, s, h, schema

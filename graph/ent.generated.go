@@ -165,6 +165,7 @@ type WorkspaceResolver interface {
 	LoopLiveness(ctx context.Context, obj *ent.Workspace) (*model.LoopLiveness, error)
 	Counters(ctx context.Context, obj *ent.Workspace) (*model.WorkspaceCounters, error)
 	Trace(ctx context.Context, obj *ent.Workspace, causationID xid.ID) (*model.Trace, error)
+	NotificationChannels(ctx context.Context, obj *ent.Workspace, first *int, after *entgql.Cursor[xid.ID]) (*model.NotificationChannelConnection, error)
 	UpcomingFires(ctx context.Context, obj *ent.Workspace, until time.Time, first int) ([]*model.PlannedFire, error)
 	Processes(ctx context.Context, obj *ent.Workspace) ([]*reads.ServerProcess, error)
 	Workers(ctx context.Context, obj *ent.Workspace) ([]*reads.Worker, error)
@@ -823,6 +824,28 @@ func (ec *executionContext) field_Workspace_inbox_args(ctx context.Context, rawA
 		return nil, err
 	}
 	args["filter"] = arg2
+	return args, nil
+}
+
+func (ec *executionContext) field_Workspace_notificationChannels_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*entgql.Cursor[xid.ID], error) {
+			return ec.unmarshalOCursor2ᚖentgoᚗioᚋcontribᚋentgqlᚐCursor(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
 	return args, nil
 }
 
@@ -9233,6 +9256,50 @@ func (ec *executionContext) fieldContext_Workspace_trace(ctx context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _Workspace_notificationChannels(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Workspace_notificationChannels(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Workspace().NotificationChannels(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*entgql.Cursor[xid.ID]))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.NotificationChannelConnection) graphql.Marshaler {
+			return ec.marshalNNotificationChannelConnection2ᚖrouseᚗdevᚋrouseᚋgraphᚋmodelᚐNotificationChannelConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Workspace_notificationChannels(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Workspace",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NotificationChannelConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Workspace_notificationChannels_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Workspace_upcomingFires(ctx context.Context, field graphql.CollectedField, obj *ent.Workspace) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -10464,6 +10531,11 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._Project(ctx, sel, obj)
+	case *model.NotificationChannel:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._NotificationChannel(ctx, sel, obj)
 	case *model.Budget:
 		if obj == nil {
 			return graphql.Null
@@ -13141,6 +13213,12 @@ func (ec *executionContext) _Workspace(ctx context.Context, sel ast.SelectionSet
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Workspace_trace(ctx, field, obj)
+				})
+		case "notificationChannels":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Workspace_notificationChannels(ctx, field, obj)
 				})
 		case "upcomingFires":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,

@@ -231,6 +231,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._UpdateProjectPayload(ctx, sel, obj)
+	case model.UpdateNotificationChannelPayload:
+		return ec._UpdateNotificationChannelPayload(ctx, sel, &obj)
+	case *model.UpdateNotificationChannelPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._UpdateNotificationChannelPayload(ctx, sel, obj)
 	case model.UpdateAgentPayload:
 		return ec._UpdateAgentPayload(ctx, sel, &obj)
 	case *model.UpdateAgentPayload:
@@ -238,6 +245,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._UpdateAgentPayload(ctx, sel, obj)
+	case model.TestNotificationChannelPayload:
+		return ec._TestNotificationChannelPayload(ctx, sel, &obj)
+	case *model.TestNotificationChannelPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._TestNotificationChannelPayload(ctx, sel, obj)
 	case model.TestExecutorPayload:
 		return ec._TestExecutorPayload(ctx, sel, &obj)
 	case *model.TestExecutorPayload:
@@ -476,6 +490,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._DeleteRoutinePayload(ctx, sel, obj)
+	case model.DeleteNotificationChannelPayload:
+		return ec._DeleteNotificationChannelPayload(ctx, sel, &obj)
+	case *model.DeleteNotificationChannelPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DeleteNotificationChannelPayload(ctx, sel, obj)
 	case model.DeleteBudgetPayload:
 		return ec._DeleteBudgetPayload(ctx, sel, &obj)
 	case *model.DeleteBudgetPayload:
@@ -539,6 +560,13 @@ func (ec *executionContext) _MutationPayload(ctx context.Context, sel ast.Select
 			return graphql.Null
 		}
 		return ec._CreateProjectPayload(ctx, sel, obj)
+	case model.CreateNotificationChannelPayload:
+		return ec._CreateNotificationChannelPayload(ctx, sel, &obj)
+	case *model.CreateNotificationChannelPayload:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._CreateNotificationChannelPayload(ctx, sel, obj)
 	case model.CreateAPITokenPayload:
 		return ec._CreateApiTokenPayload(ctx, sel, &obj)
 	case *model.CreateAPITokenPayload:

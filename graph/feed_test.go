@@ -97,6 +97,16 @@ var acts = []act{
 		return of("ids", []string{w.newest("inbox_items")})
 	}, tells: []string{"USER INBOX_ITEM_HANDLED agent inboxItemId kind subjectId task_id title"}},
 
+	{mutation: "createNotificationChannel", input: func(w *feedWorld) map[string]any {
+		return w.in("name", "Phone", "runFailures", true, "target", of("webhook", of("url", "https://example.com/hook")))
+	}, tells: []string{"USER NOTIFICATION_CHANNEL_CHANGED channelId created kind name"}},
+	{mutation: "updateNotificationChannel", input: func(w *feedWorld) map[string]any { return of("channelId", w.phone(), "enabled", false) },
+		tells: []string{"USER NOTIFICATION_CHANNEL_CHANGED changed channelId"}},
+	{mutation: "deleteNotificationChannel", input: func(w *feedWorld) map[string]any { return of("channelId", w.phone()) },
+		tells: []string{"USER NOTIFICATION_CHANNEL_CHANGED channelId deleted kind name"}},
+	{mutation: "testNotificationChannel", input: func(w *feedWorld) map[string]any { return of("channelId", w.phone()) },
+		tells: []string{"USER NOTIFICATION_CHANNEL_TESTED channelId delivered"}},
+
 	{mutation: "createProject", input: func(w *feedWorld) map[string]any { return w.in("name", "Site") },
 		tells: []string{"USER PROJECT_CHANGED created name projectId"}},
 	{mutation: "updateProject", input: func(w *feedWorld) map[string]any {
@@ -307,6 +317,12 @@ func (w *feedWorld) asked(task, agent string) {
 // daily is a routine with a schedule.
 func (w *feedWorld) daily() shownRoutine {
 	return w.routine(w.ada(), of("triggers", []any{scheduled("0 9 * * *", "UTC")}))
+}
+
+// phone is a channel that tells of failed runs.
+func (w *feedWorld) phone() string {
+	w.must("createNotificationChannel", "__typename", w.in("name", "Phone", "runFailures", true, "target", of("webhook", of("url", "https://example.com/hook", "secret", "hunter2-hunter2-hunter2"))))
+	return w.newest("notification_channels")
 }
 
 // leased is a run that a worker has taken.

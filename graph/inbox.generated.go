@@ -563,6 +563,11 @@ func (ec *executionContext) _InboxSubject(ctx context.Context, sel ast.Selection
 			return graphql.Null
 		}
 		return ec._Routine(ctx, sel, obj)
+	case *model.NotificationChannel:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._NotificationChannel(ctx, sel, obj)
 	case *model.Budget:
 		if obj == nil {
 			return graphql.Null
@@ -853,6 +858,36 @@ func (ec *executionContext) unmarshalNInboxKind2rouseᚗdevᚋrouseᚋinternal�
 
 func (ec *executionContext) marshalNInboxKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKind(ctx context.Context, sel ast.SelectionSet, v domain.InboxKind) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) unmarshalNInboxKind2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKindᚄ(ctx context.Context, v any) ([]domain.InboxKind, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]domain.InboxKind, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNInboxKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKind(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNInboxKind2ᚕrouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKindᚄ(ctx context.Context, sel ast.SelectionSet, v []domain.InboxKind) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNInboxKind2rouseᚗdevᚋrouseᚋinternalᚋdomainᚐInboxKind(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalNResolveInboxItemsInput2rouseᚗdevᚋrouseᚋgraphᚋmodelᚐResolveInboxItemsInput(ctx context.Context, v any) (model.ResolveInboxItemsInput, error) {

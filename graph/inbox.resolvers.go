@@ -19,7 +19,7 @@ func (r *inboxItemResolver) Workspace(ctx context.Context, obj *model.InboxItem)
 
 // Subject is the resolver for the subject field.
 func (r *inboxItemResolver) Subject(ctx context.Context, obj *model.InboxItem) (ent.Noder, error) {
-	return recordOf(ctx, obj.SubjectID, "run", "tsk", "apr", "rtn", "wkp", "bud", "agt")
+	return recordOf(ctx, obj.SubjectID, "run", "tsk", "apr", "rtn", "wkp", "bud", "agt", channelPrefix)
 }
 
 // ResolveInboxItems is the resolver for the resolveInboxItems field.

@@ -19,6 +19,7 @@ import (
 	"rouse.dev/rouse/ent/comment"
 	"rouse.dev/rouse/ent/inboxitem"
 	"rouse.dev/rouse/ent/link"
+	"rouse.dev/rouse/ent/notificationchannel"
 	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
@@ -99,6 +100,7 @@ type loaders struct {
 
 	activities loader[*ent.Activity]
 	inboxItems loader[*ent.InboxItem]
+	channels   loader[*ent.NotificationChannel] // that are not deleted
 	tokens     loader[*ent.ApiToken]
 
 	now     func() (time.Time, error) // by the database's clock, which decides what is due; read once
@@ -114,6 +116,9 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 	expects := graphql.GetOperationContext(ctx).Operation.Operation != ast.Mutation
 	triggers := func() *ent.RoutineTriggerQuery {
 		return db.RoutineTrigger.Query().Where(routinetrigger.DeletedAtIsNil()).Order(routinetrigger.ByCreatedAt(), routinetrigger.ByID())
+	}
+	channels := func() *ent.NotificationChannelQuery {
+		return db.NotificationChannel.Query().Where(notificationchannel.DeletedAtIsNil())
 	}
 	fires := func() *ent.RoutineRunQuery { return db.RoutineRun.Query().Order(routinerun.ByID()) }
 	wakeups := func() *ent.WakeupRequestQuery { return db.WakeupRequest.Query().Order(wakeuprequest.ByID()) }
@@ -138,6 +143,7 @@ func (r *Resolver) withLoaders(ctx context.Context) context.Context {
 		comments:   rows("comments", db.Comment.Query, comment.IDIn, func(x *ent.Comment) xid.ID { return x.ID }),
 		fires:      rows("routine runs", db.RoutineRun.Query, routinerun.IDIn, func(x *ent.RoutineRun) xid.ID { return x.ID }),
 		inboxItems: rows("inbox items", db.InboxItem.Query, inboxitem.IDIn, func(x *ent.InboxItem) xid.ID { return x.ID }),
+		channels:   rows("notification channels", channels, notificationchannel.IDIn, func(x *ent.NotificationChannel) xid.ID { return x.ID }),
 		projects:   rows("projects", db.Project.Query, project.IDIn, func(x *ent.Project) xid.ID { return x.ID }),
 		routines:   rows("routines", db.Routine.Query, routine.IDIn, func(x *ent.Routine) xid.ID { return x.ID }),
 		runs:       rows("runs", db.Run.Query, run.IDIn, func(x *ent.Run) xid.ID { return x.ID }),

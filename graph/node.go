@@ -24,10 +24,11 @@ const (
 	activityPrefix = "act"
 	inboxPrefix    = "inb"
 	budgetPrefix   = "bud"
+	channelPrefix  = "nch"
 )
 
 func isApart(id xid.ID) bool {
-	return slices.Contains([]string{tokenPrefix, activityPrefix, inboxPrefix, budgetPrefix}, id.Prefix())
+	return slices.Contains([]string{tokenPrefix, activityPrefix, inboxPrefix, budgetPrefix, channelPrefix}, id.Prefix())
 }
 
 // apartNode reads a record that entgql does not know.
@@ -46,6 +47,8 @@ func apartNode(ctx context.Context, id xid.ID) (ent.Noder, error) {
 			return nil, err
 		}
 		return &model.InboxItem{InboxItem: row}, nil
+	case channelPrefix:
+		return channelNode(ctx, id)
 	case budgetPrefix:
 		return record(l.budgets.Load(ctx, id))
 	}

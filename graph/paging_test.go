@@ -26,7 +26,7 @@ type connectionRow struct {
 // do not sort as the rows were made.
 type pagedWorld struct {
 	*world
-	agent, routine, task, blocker, project, run string
+	agent, routine, task, blocker, project, run, channel string
 }
 
 func newPagedWorld(t *testing.T) *pagedWorld {
@@ -63,6 +63,9 @@ FROM (SELECT i, '2026-01-01Z'::timestamptz + (i / 3) * interval '1 second' AS at
 	fill("wakeup_requests", "wkp", "causation_id, scope, source, wake_class, reason, payload, agent_id, run_id, status, requested_at, finished_at", `'c', 'x', 'SELF', 'EVENT', 'x', '{}', $2, $3, 'FINISHED', at, at`, w.agent, w.run)
 	fill("continuation_summaries", "sum", "scope, updated_at, agent_id, created_at", `'routine:' || i, at, $2, at`, w.agent)
 	fill("inbox_items", "inb", "kind, title, created_at", `'LOOP_BREAKER', 'x', at`)
+	fill("notification_channels", "nch", "name, kind, target, created_at", `'Channel ' || i, 'WEBHOOK', '{"webhook": {}}', at`)
+	w.channel = id("nch")
+	fill("notification_deliveries", "ndl", "channel_id, event, title, attempt, outcome, created_at", `$2, 'TEST', 'Test ' || i, 1, 'DELIVERED', at`, w.channel)
 	fill("activities", "act", "code, summary, actor_kind, data, causation_id, occurred_at", `'WAKEUP_QUEUED', 'x', 'SYSTEM', '{}', 'cau_00000000000000000000000000', at`)
 	fill("api_tokens", "tok", "name, prefix, digest, scopes, created_at", `'x', 'rse_', 'digest ' || i, '["READ"]', at`)
 	fill("budget_policies", "bdg", "subject_kind, subject_id, limit_usd, alert_thresholds, period_start, created_at", `'AGENT', 'agt_' || i, 1, '[80]', at, at`)
@@ -96,19 +99,23 @@ func (w *pagedWorld) connections() map[string][]connectionRow {
 	wakeups := func(by, args string) connectionRow { return row(workspace, "wakeup_requests", here, by, args) }
 	const children = "parent_id IS NOT NULL"
 	return map[string][]connectionRow{
-		"Query.workspaces":            {row("%s", "workspaces", "true", "id", "")},
-		"Workspace.agents":            {agents("id", ""), agents("name, id", "orderBy: {field: NAME}"), agents("name DESC, id DESC", "orderBy: {field: NAME, direction: DESC}"), agents("created_at, id", "orderBy: {field: CREATED_AT}"), agents("created_at DESC, id DESC", "orderBy: {field: CREATED_AT, direction: DESC}")},
-		"Workspace.routines":          {routines("id", ""), routines("name DESC, id DESC", "orderBy: {field: NAME, direction: DESC}"), routines("created_at, id", "orderBy: {field: CREATED_AT}")},
-		"Workspace.tasks":             {tasks("id", ""), tasks("created_at DESC, id DESC", "orderBy: {field: CREATED_AT, direction: DESC}"), tasks("updated_at, id", "orderBy: {field: UPDATED_AT}")},
-		"Workspace.runs":              {runs("requested_at DESC, id DESC", ""), runs("requested_at, id", "orderBy: {field: REQUESTED_AT, direction: ASC}")},
-		"Workspace.wakeupRequests":    {wakeups("requested_at DESC, id DESC", ""), wakeups("requested_at, id", "orderBy: {field: REQUESTED_AT, direction: ASC}")},
-		"Workspace.routineRuns":       {row(workspace, "routine_runs", here, "started_at DESC, id DESC", "")},
-		"Workspace.projects":          {row(workspace, "projects", here, "id", "")},
-		"Workspace.workflows":         {row(workspace, "workflows", here, "id", "")},
-		"Workspace.inbox":             {row(workspace, "inbox_items", here, "created_at DESC, id DESC", "")},
+		"Query.workspaces":               {row("%s", "workspaces", "true", "id", "")},
+		"Workspace.agents":               {agents("id", ""), agents("name, id", "orderBy: {field: NAME}"), agents("name DESC, id DESC", "orderBy: {field: NAME, direction: DESC}"), agents("created_at, id", "orderBy: {field: CREATED_AT}"), agents("created_at DESC, id DESC", "orderBy: {field: CREATED_AT, direction: DESC}")},
+		"Workspace.routines":             {routines("id", ""), routines("name DESC, id DESC", "orderBy: {field: NAME, direction: DESC}"), routines("created_at, id", "orderBy: {field: CREATED_AT}")},
+		"Workspace.tasks":                {tasks("id", ""), tasks("created_at DESC, id DESC", "orderBy: {field: CREATED_AT, direction: DESC}"), tasks("updated_at, id", "orderBy: {field: UPDATED_AT}")},
+		"Workspace.runs":                 {runs("requested_at DESC, id DESC", ""), runs("requested_at, id", "orderBy: {field: REQUESTED_AT, direction: ASC}")},
+		"Workspace.wakeupRequests":       {wakeups("requested_at DESC, id DESC", ""), wakeups("requested_at, id", "orderBy: {field: REQUESTED_AT, direction: ASC}")},
+		"Workspace.routineRuns":          {row(workspace, "routine_runs", here, "started_at DESC, id DESC", "")},
+		"Workspace.projects":             {row(workspace, "projects", here, "id", "")},
+		"Workspace.workflows":            {row(workspace, "workflows", here, "id", "")},
+		"Workspace.inbox":                {row(workspace, "inbox_items", here, "created_at DESC, id DESC", "")},
+		"Workspace.notificationChannels": {row(workspace, "notification_channels", here, "id", "")},
+		"NotificationChannel.deliveries": {{path: `node(id: "` + w.channel + `") { ... on NotificationChannel { %s } }`, node: "title", order: "notification_deliveries.created_at",
+			all: `SELECT '{"title": "' || title || '"}' FROM notification_deliveries ORDER BY created_at DESC, id DESC`}},
 		"Workspace.activity":          {row(workspace, "activities", here, "occurred_at DESC, id DESC", "")},
 		"Workspace.apiTokens":         {row(workspace, "api_tokens", here, "id", "")},
 		"Workspace.budgets":           {row(workspace, "budget_policies", here, "id", "")},
+		"Workspace.approvals":         {row(workspace, "approvals", here, "created_at DESC, id DESC", "")},
 		"Trace.activity":              {row(`workspace(id: "`+w.workspace+`") { trace(causationId: "cau_00000000000000000000000000") { %s } }`, "activities", "causation_id = 'cau_00000000000000000000000000'", "occurred_at, id", "")},
 		"Agent.runs":                  {row(of("agent", w.agent), "runs", here, "requested_at DESC, id DESC", "")},
 		"Agent.wakeupRequests":        {row(of("agent", w.agent), "wakeup_requests", here, "requested_at DESC, id DESC", "")},

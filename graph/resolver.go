@@ -30,6 +30,8 @@ type Resolver struct {
 	Launches Launches
 	// Tester looks whether executors work.
 	Tester Tester
+	// Notifier tests notification channels.
+	Notifier Notifier
 	// Leaving is closed when the process begins to end. Workers that wait for a run are then sent away. Nil: never.
 	Leaving <-chan struct{}
 	// URL is where the API is served, e.g. http://127.0.0.1:8080, for commands that people copy.
@@ -67,6 +69,11 @@ type Signals interface {
 // Sealer encrypts a value that only the record it is bound to may use. boundTo is "<record id>/<name of the value>".
 type Sealer interface {
 	Seal(plaintext, boundTo string) (string, error)
+}
+
+// Notifier makes one attempt to deliver a notice to a channel.
+type Notifier interface {
+	Send(ctx context.Context, channelID xid.ID, target domain.NotificationTarget, n domain.Notice) store.Sent
 }
 
 // Launches opens what a launch seals.

@@ -39,6 +39,7 @@ type ResolverRoot interface {
 	LoopTriggerEvidence() LoopTriggerEvidenceResolver
 	ManualTrigger() ManualTriggerResolver
 	Mutation() MutationResolver
+	NotificationChannel() NotificationChannelResolver
 	Project() ProjectResolver
 	Query() QueryResolver
 	RetriedRun() RetriedRunResolver
@@ -115,6 +116,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("CommentOnTaskInput", ec.unmarshalInputCommentOnTaskInput),
 			graphql.NewInputUnmarshaler("CreateAgentInput", ec.unmarshalInputCreateAgentInput),
 			graphql.NewInputUnmarshaler("CreateApiTokenInput", ec.unmarshalInputCreateApiTokenInput),
+			graphql.NewInputUnmarshaler("CreateNotificationChannelInput", ec.unmarshalInputCreateNotificationChannelInput),
 			graphql.NewInputUnmarshaler("CreateProjectInput", ec.unmarshalInputCreateProjectInput),
 			graphql.NewInputUnmarshaler("CreateRoutineInput", ec.unmarshalInputCreateRoutineInput),
 			graphql.NewInputUnmarshaler("CreateTaskInput", ec.unmarshalInputCreateTaskInput),
@@ -124,9 +126,11 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("DecideApprovalInput", ec.unmarshalInputDecideApprovalInput),
 			graphql.NewInputUnmarshaler("DeleteAgentInput", ec.unmarshalInputDeleteAgentInput),
 			graphql.NewInputUnmarshaler("DeleteBudgetInput", ec.unmarshalInputDeleteBudgetInput),
+			graphql.NewInputUnmarshaler("DeleteNotificationChannelInput", ec.unmarshalInputDeleteNotificationChannelInput),
 			graphql.NewInputUnmarshaler("DeleteRoutineInput", ec.unmarshalInputDeleteRoutineInput),
 			graphql.NewInputUnmarshaler("DeleteTriggerInput", ec.unmarshalInputDeleteTriggerInput),
 			graphql.NewInputUnmarshaler("EchoExecutorInput", ec.unmarshalInputEchoExecutorInput),
+			graphql.NewInputUnmarshaler("EmailTargetInput", ec.unmarshalInputEmailTargetInput),
 			graphql.NewInputUnmarshaler("ExecutorInput", ec.unmarshalInputExecutorInput),
 			graphql.NewInputUnmarshaler("FireRoutineInput", ec.unmarshalInputFireRoutineInput),
 			graphql.NewInputUnmarshaler("HoldWorkspaceInput", ec.unmarshalInputHoldWorkspaceInput),
@@ -140,10 +144,12 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("MoveTaskInput", ec.unmarshalInputMoveTaskInput),
 			graphql.NewInputUnmarshaler("NameValueInput", ec.unmarshalInputNameValueInput),
 			graphql.NewInputUnmarshaler("NoteProgressInput", ec.unmarshalInputNoteProgressInput),
+			graphql.NewInputUnmarshaler("NotificationTargetInput", ec.unmarshalInputNotificationTargetInput),
 			graphql.NewInputUnmarshaler("PauseAgentInput", ec.unmarshalInputPauseAgentInput),
 			graphql.NewInputUnmarshaler("PauseAgentsInput", ec.unmarshalInputPauseAgentsInput),
 			graphql.NewInputUnmarshaler("PauseRoutineInput", ec.unmarshalInputPauseRoutineInput),
 			graphql.NewInputUnmarshaler("PauseRoutinesInput", ec.unmarshalInputPauseRoutinesInput),
+			graphql.NewInputUnmarshaler("PostTargetInput", ec.unmarshalInputPostTargetInput),
 			graphql.NewInputUnmarshaler("PullExecutorInput", ec.unmarshalInputPullExecutorInput),
 			graphql.NewInputUnmarshaler("QueueRunInput", ec.unmarshalInputQueueRunInput),
 			graphql.NewInputUnmarshaler("ReleaseWorkspaceInput", ec.unmarshalInputReleaseWorkspaceInput),
@@ -184,8 +190,10 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("TaskOrder", ec.unmarshalInputTaskOrder),
 			graphql.NewInputUnmarshaler("TaskTemplateInput", ec.unmarshalInputTaskTemplateInput),
 			graphql.NewInputUnmarshaler("TestExecutorInput", ec.unmarshalInputTestExecutorInput),
+			graphql.NewInputUnmarshaler("TestNotificationChannelInput", ec.unmarshalInputTestNotificationChannelInput),
 			graphql.NewInputUnmarshaler("TriggerSpecInput", ec.unmarshalInputTriggerSpecInput),
 			graphql.NewInputUnmarshaler("UpdateAgentInput", ec.unmarshalInputUpdateAgentInput),
+			graphql.NewInputUnmarshaler("UpdateNotificationChannelInput", ec.unmarshalInputUpdateNotificationChannelInput),
 			graphql.NewInputUnmarshaler("UpdateProjectInput", ec.unmarshalInputUpdateProjectInput),
 			graphql.NewInputUnmarshaler("UpdateRoutineInput", ec.unmarshalInputUpdateRoutineInput),
 			graphql.NewInputUnmarshaler("UpdateTaskInput", ec.unmarshalInputUpdateTaskInput),
@@ -198,6 +206,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("WakeupOrder", ec.unmarshalInputWakeupOrder),
 			graphql.NewInputUnmarshaler("WebhookConditionInput", ec.unmarshalInputWebhookConditionInput),
 			graphql.NewInputUnmarshaler("WebhookSpecInput", ec.unmarshalInputWebhookSpecInput),
+			graphql.NewInputUnmarshaler("WebhookTargetInput", ec.unmarshalInputWebhookTargetInput),
 			graphql.NewInputUnmarshaler("WorkerInfoInput", ec.unmarshalInputWorkerInfoInput),
 			graphql.NewInputUnmarshaler("WorkflowStepInput", ec.unmarshalInputWorkflowStepInput),
 		)
@@ -335,7 +344,7 @@ type SystemActor {
 }
 
 "What an entry is about."
-union ActivitySubject = Agent | Task | Routine | RoutineRun | WakeupRequest | Run | Budget | Approval | Project | Workflow | Workspace | InboxItem
+union ActivitySubject = Agent | Task | Routine | RoutineRun | WakeupRequest | Run | Budget | Approval | Project | Workflow | Workspace | InboxItem | NotificationChannel
 
 "What an activity entry tells."
 enum ActivityCode {
@@ -431,6 +440,10 @@ enum ActivityCode {
   WORKSPACE_RELEASED
   "The workspace was changed."
   WORKSPACE_CHANGED
+  "A notification channel was made, changed or deleted."
+  NOTIFICATION_CHANNEL_CHANGED
+  "A notification channel was tested; the data says whether it delivered."
+  NOTIFICATION_CHANNEL_TESTED
 }
 
 "Page of Activity."
@@ -3336,10 +3349,12 @@ enum InboxKind {
   FIRES_WAIT
   "A working copy is kept, because work in it would be lost."
   WORKING_COPY
+  "A notification channel did not deliver, and gave up."
+  NOTIFICATION_FAILED
 }
 
 "What an inbox item is about."
-union InboxSubject = Run | Task | Approval | Routine | WakeupRequest | Budget | Agent
+union InboxSubject = Run | Task | Approval | Routine | WakeupRequest | Budget | Agent | NotificationChannel
 
 "Page of InboxItem."
 type InboxItemConnection {
@@ -3643,6 +3658,337 @@ extend type ProcessInfo {
 extend type Subscription {
   "STATE stream. Verdict at once, then at each change of verdict or evidence, looked for every 5 s."
   loopLivenessChanged("Workspace." workspaceId: ID!): LoopLiveness! @requires(scopes: [READ])
+}
+`, BuiltIn: false},
+	{Name: "../schema/notification.graphql", Input: `"Where a workspace tells people what needs them, and of what it tells there."
+type NotificationChannel implements Node & Versioned {
+  "Id."
+  id: ID!
+  "Revision."
+  revision: Int!
+  "Its workspace."
+  workspace: Workspace!
+  "Name, unique in the workspace."
+  name: String!
+  "How it tells; it stays so."
+  kind: NotificationChannelKind!
+  "It tells; false: nothing new is noted for it, and what is noted waits."
+  enabled: Boolean!
+  "Kinds of inbox items that it tells of, budgets' alerts among them."
+  inboxKinds: [InboxKind!]!
+  "It tells of runs that failed for good. A run that is also told as an inbox item is told once."
+  runFailures: Boolean!
+  "It tells when the verdict on the loop is another one."
+  verdictChanges: Boolean!
+  "Where it delivers. Secrets are never shown."
+  target: NotificationTarget!
+  "When it was made."
+  createdAt: DateTime!
+  "When it was last changed."
+  updatedAt: DateTime!
+  "Attempts to deliver, and tests, newest first. Old ones are removed with the history."
+  deliveries("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): NotificationDeliveryConnection! @page
+}
+
+"How a notification channel tells."
+enum NotificationChannelKind {
+  "A POST signed as Standard Webhooks have it."
+  WEBHOOK
+  "An incoming webhook of Slack, or of a program that takes its form."
+  SLACK
+  "A POST of JSON by a template."
+  JSON
+  "A message by SMTP."
+  EMAIL
+}
+
+"What a notification tells of."
+enum NotificationEvent {
+  "An item came into the inbox."
+  INBOX_ITEM
+  "A run failed for good."
+  RUN_FAILED
+  "The verdict on the loop is another one."
+  VERDICT_CHANGED
+  "Somebody tested the channel."
+  TEST
+}
+
+"What came of an attempt to deliver a notification."
+enum NotificationOutcome {
+  "The receiver has taken it."
+  DELIVERED
+  "It failed and is tried again."
+  RETRIED
+  "It failed and is not tried again; the inbox says so (NOTIFICATION_FAILED)."
+  GAVE_UP
+}
+
+"How a connection to a mail server is encrypted."
+enum SMTPSecurity {
+  "It becomes TLS before anything is said; port 587."
+  STARTTLS
+  "It is TLS from the start; port 465."
+  TLS
+  "It is not encrypted: only for addresses that the server's --http-allow lists."
+  NONE
+}
+
+"Where a notification channel delivers."
+union NotificationTarget = WebhookTarget | SlackTarget | JsonTarget | EmailTarget
+
+"An address whose owner verifies the signature."
+type WebhookTarget {
+  "Address."
+  url: String!
+  "Last four characters of the secret that signs."
+  secretHint: String!
+}
+
+"An incoming webhook, whose address is a secret."
+type SlackTarget {
+  "Host of the address."
+  host: String!
+  "Template of the body; null: one line of text with the title in bold, and the text below it."
+  template: String
+}
+
+"An address that takes JSON, and is kept secret."
+type JsonTarget {
+  "Host of the address."
+  host: String!
+  "Template of the body; null: all that there is to say, as a webhook gets it in data."
+  template: String
+}
+
+"A mail server, and who writes to whom."
+type EmailTarget {
+  "Host of the server."
+  host: String!
+  "Port."
+  port: Int!
+  "Encryption."
+  security: SMTPSecurity!
+  "User; null: it logs in as nobody."
+  username: String
+  "Who writes."
+  from: String!
+  "Who is written to."
+  to: [String!]!
+}
+
+"One attempt to deliver a notification, or a test of a channel."
+type NotificationDelivery {
+  "When it began."
+  attemptedAt: DateTime!
+  "Notification, as the receiver knows it by webhook-id; null for a test."
+  notificationId: ID
+  "What it tells of."
+  event: NotificationEvent!
+  "Title."
+  title: String!
+  "Number of the attempt, from 1. One is missing where a server was killed during it."
+  attempt: Int!
+  "What came of it."
+  outcome: NotificationOutcome!
+  "Status of the answer, of HTTP or SMTP; null when nobody answered."
+  status: Int
+  "Why it failed; null when it did not."
+  detail: String
+  "How long it took."
+  took: Duration!
+  "When it is tried again; null when it is not."
+  nextAttemptAt: DateTime
+}
+
+"Page of NotificationChannel."
+type NotificationChannelConnection {
+  "Rows with their positions."
+  edges: [NotificationChannelEdge!]!
+  "Page."
+  pageInfo: PageInfo!
+  "All rows."
+  totalCount: Int!
+}
+
+"Row of a page."
+type NotificationChannelEdge {
+  "Position."
+  cursor: Cursor!
+  "Row."
+  node: NotificationChannel!
+}
+
+"Page of NotificationDelivery."
+type NotificationDeliveryConnection {
+  "Rows with their positions."
+  edges: [NotificationDeliveryEdge!]!
+  "Page."
+  pageInfo: PageInfo!
+  "All rows."
+  totalCount: Int!
+}
+
+"Row of a page."
+type NotificationDeliveryEdge {
+  "Position."
+  cursor: Cursor!
+  "Row."
+  node: NotificationDelivery!
+}
+
+extend type Workspace {
+  "Where people are told what needs them, in the order they were made; at most 20."
+  notificationChannels("Rows, 1..100; 25 by default." first: Int, "Start after this row." after: Cursor): NotificationChannelConnection! @page
+}
+
+extend type Mutation {
+  "Make a channel that tells people; the secret of a webhook is shown once."
+  createNotificationChannel("Input." input: CreateNotificationChannelInput!): CreateNotificationChannelPayload! @requires(scopes: [ADMIN])
+  "Change a channel. Absent fields stay. What is noted already is delivered to the new target."
+  updateNotificationChannel("Input." input: UpdateNotificationChannelInput!): UpdateNotificationChannelPayload! @requires(scopes: [ADMIN])
+  "Remove a channel with its secrets; what it has not delivered is not delivered."
+  deleteNotificationChannel("Input." input: DeleteNotificationChannelInput!): DeleteNotificationChannelPayload! @requires(scopes: [ADMIN])
+  "Send a test notification now, once, and say what came of it. A channel that is switched off is tested, too."
+  testNotificationChannel("Input." input: TestNotificationChannelInput!): TestNotificationChannelPayload! @requires(scopes: [ADMIN])
+}
+
+"Where a notification channel delivers: exactly one member."
+input NotificationTargetInput @oneOf {
+  "A signed POST."
+  webhook: WebhookTargetInput @requires(scopes: [ADMIN])
+  "Slack."
+  slack: PostTargetInput @requires(scopes: [ADMIN])
+  "JSON by a template."
+  json: PostTargetInput @requires(scopes: [ADMIN])
+  "Mail."
+  email: EmailTargetInput @requires(scopes: [ADMIN])
+}
+
+"An address whose owner verifies the signature."
+input WebhookTargetInput {
+  "Address, https; http only where the server's --http-allow lists it."
+  url: String!
+  "Own secret, 16 to 256 visible ASCII characters; made by default, and kept by a change without one."
+  secret: String @requires(scopes: [ADMIN])
+}
+
+"An address that is a secret itself, and what is posted there."
+input PostTargetInput {
+  "Address; sealed and never shown. A change without one keeps it."
+  url: String @requires(scopes: [ADMIN])
+  "JSON whose texts may name {{id}}, {{event}}, {{kind}}, {{title}}, {{body}}, {{subjectId}}, {{workspaceId}}, {{workspaceName}} and {{occurredAt}}; at most 16 KiB."
+  template: String
+}
+
+"A mail server, and who writes to whom."
+input EmailTargetInput {
+  "Host of the server."
+  host: String!
+  "Port, 1..65535."
+  port: Int! = 587
+  "Encryption."
+  security: SMTPSecurity! = STARTTLS
+  "User; absent: it logs in as nobody."
+  username: String
+  "Password of the user. A change without one keeps it, for the same server and user."
+  password: String @requires(scopes: [ADMIN])
+  "Who writes, e.g. rouse@example.com or Rouse <rouse@example.com>."
+  from: String!
+  "Who is written to, 1..20."
+  to: [String!]!
+}
+
+"Input of createNotificationChannel."
+input CreateNotificationChannelInput {
+  "Workspace."
+  workspaceId: ID!
+  "Name, 1..200 characters."
+  name: String!
+  "It tells."
+  enabled: Boolean! = true
+  "Kinds of inbox items that it tells of."
+  inboxKinds: [InboxKind!]! = []
+  "It tells of runs that failed for good."
+  runFailures: Boolean! = false
+  "It tells when the verdict on the loop is another one."
+  verdictChanges: Boolean! = false
+  "Where it delivers."
+  target: NotificationTargetInput!
+  "Makes a repeated call return the first result; 1..255 characters, remembered 24 hours."
+  idempotencyKey: String
+}
+
+"Result of createNotificationChannel."
+type CreateNotificationChannelPayload implements MutationPayload {
+  "The channel; null on error."
+  channel: NotificationChannel
+  "Secret of a webhook; shown once, and not again when the call is replayed. Null for other kinds."
+  secret: String
+  "True when the key was used before and the first result is returned."
+  replayed: Boolean!
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of updateNotificationChannel."
+input UpdateNotificationChannelInput {
+  "Channel."
+  channelId: ID!
+  "Refuse with CONFLICT unless the record has this revision."
+  expectedRevision: Int
+  "Name, 1..200 characters; null is refused."
+  name: String
+  "It tells; null: true."
+  enabled: Boolean
+  "Kinds of inbox items that it tells of; null: none."
+  inboxKinds: [InboxKind!]
+  "It tells of runs that failed for good; null: false."
+  runFailures: Boolean
+  "It tells when the verdict on the loop is another one; null: false."
+  verdictChanges: Boolean
+  "Where it delivers, whole but for secrets, of the same kind; null is refused."
+  target: NotificationTargetInput @requires(scopes: [ADMIN])
+}
+
+"Result of updateNotificationChannel."
+type UpdateNotificationChannelPayload implements MutationPayload {
+  "The channel; null on error."
+  channel: NotificationChannel
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of deleteNotificationChannel."
+input DeleteNotificationChannelInput {
+  "Channel."
+  channelId: ID!
+}
+
+"Result of deleteNotificationChannel."
+type DeleteNotificationChannelPayload implements MutationPayload {
+  "Id of the deleted channel; null on error."
+  deletedChannelId: ID
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
+}
+
+"Input of testNotificationChannel."
+input TestNotificationChannelInput {
+  "Channel."
+  channelId: ID!
+}
+
+"Result of testNotificationChannel."
+type TestNotificationChannelPayload implements MutationPayload {
+  "The receiver has taken it."
+  delivered: Boolean!
+  "Status of the answer, of HTTP or SMTP; null when nobody answered."
+  status: Int
+  "Why it failed, and what to do; null when it did not."
+  detail: String
+  "Problems the caller can fix; empty on success."
+  userErrors: [UserError!]!
 }
 `, BuiltIn: false},
 	{Name: "../schema/ownrun.graphql", Input: `extend type Query {
@@ -7554,6 +7900,20 @@ func (ec *executionContext) childFields_CreateApiTokenPayload(ctx context.Contex
 	return nil, fmt.Errorf("no field named %q was found under type CreateApiTokenPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CreateNotificationChannelPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "channel":
+		return ec.fieldContext_CreateNotificationChannelPayload_channel(ctx, field)
+	case "secret":
+		return ec.fieldContext_CreateNotificationChannelPayload_secret(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CreateNotificationChannelPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateNotificationChannelPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateNotificationChannelPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateProjectPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "project":
@@ -7688,6 +8048,16 @@ func (ec *executionContext) childFields_DeleteBudgetPayload(ctx context.Context,
 		return ec.fieldContext_DeleteBudgetPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DeleteBudgetPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DeleteNotificationChannelPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedChannelId":
+		return ec.fieldContext_DeleteNotificationChannelPayload_deletedChannelId(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteNotificationChannelPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteNotificationChannelPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_DeleteRoutinePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8064,6 +8434,108 @@ func (ec *executionContext) childFields_NoteProgressPayload(ctx context.Context,
 		return ec.fieldContext_NoteProgressPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type NoteProgressPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_NotificationChannel(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_NotificationChannel_id(ctx, field)
+	case "revision":
+		return ec.fieldContext_NotificationChannel_revision(ctx, field)
+	case "workspace":
+		return ec.fieldContext_NotificationChannel_workspace(ctx, field)
+	case "name":
+		return ec.fieldContext_NotificationChannel_name(ctx, field)
+	case "kind":
+		return ec.fieldContext_NotificationChannel_kind(ctx, field)
+	case "enabled":
+		return ec.fieldContext_NotificationChannel_enabled(ctx, field)
+	case "inboxKinds":
+		return ec.fieldContext_NotificationChannel_inboxKinds(ctx, field)
+	case "runFailures":
+		return ec.fieldContext_NotificationChannel_runFailures(ctx, field)
+	case "verdictChanges":
+		return ec.fieldContext_NotificationChannel_verdictChanges(ctx, field)
+	case "target":
+		return ec.fieldContext_NotificationChannel_target(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_NotificationChannel_createdAt(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_NotificationChannel_updatedAt(ctx, field)
+	case "deliveries":
+		return ec.fieldContext_NotificationChannel_deliveries(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationChannel", field.Name)
+}
+
+func (ec *executionContext) childFields_NotificationChannelConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_NotificationChannelConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_NotificationChannelConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_NotificationChannelConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationChannelConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_NotificationChannelEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_NotificationChannelEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_NotificationChannelEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationChannelEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_NotificationDelivery(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "attemptedAt":
+		return ec.fieldContext_NotificationDelivery_attemptedAt(ctx, field)
+	case "notificationId":
+		return ec.fieldContext_NotificationDelivery_notificationId(ctx, field)
+	case "event":
+		return ec.fieldContext_NotificationDelivery_event(ctx, field)
+	case "title":
+		return ec.fieldContext_NotificationDelivery_title(ctx, field)
+	case "attempt":
+		return ec.fieldContext_NotificationDelivery_attempt(ctx, field)
+	case "outcome":
+		return ec.fieldContext_NotificationDelivery_outcome(ctx, field)
+	case "status":
+		return ec.fieldContext_NotificationDelivery_status(ctx, field)
+	case "detail":
+		return ec.fieldContext_NotificationDelivery_detail(ctx, field)
+	case "took":
+		return ec.fieldContext_NotificationDelivery_took(ctx, field)
+	case "nextAttemptAt":
+		return ec.fieldContext_NotificationDelivery_nextAttemptAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationDelivery", field.Name)
+}
+
+func (ec *executionContext) childFields_NotificationDeliveryConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_NotificationDeliveryConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_NotificationDeliveryConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_NotificationDeliveryConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationDeliveryConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_NotificationDeliveryEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_NotificationDeliveryEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_NotificationDeliveryEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationDeliveryEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_OperationCost(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -9360,6 +9832,20 @@ func (ec *executionContext) childFields_TestExecutorPayload(ctx context.Context,
 	return nil, fmt.Errorf("no field named %q was found under type TestExecutorPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_TestNotificationChannelPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "delivered":
+		return ec.fieldContext_TestNotificationChannelPayload_delivered(ctx, field)
+	case "status":
+		return ec.fieldContext_TestNotificationChannelPayload_status(ctx, field)
+	case "detail":
+		return ec.fieldContext_TestNotificationChannelPayload_detail(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_TestNotificationChannelPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TestNotificationChannelPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Trace(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "causationId":
@@ -9406,6 +9892,16 @@ func (ec *executionContext) childFields_UpdateAgentPayload(ctx context.Context, 
 		return ec.fieldContext_UpdateAgentPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type UpdateAgentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateNotificationChannelPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "channel":
+		return ec.fieldContext_UpdateNotificationChannelPayload_channel(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateNotificationChannelPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateNotificationChannelPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_UpdateProjectPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -9820,6 +10316,8 @@ func (ec *executionContext) childFields_Workspace(ctx context.Context, field gra
 		return ec.fieldContext_Workspace_counters(ctx, field)
 	case "trace":
 		return ec.fieldContext_Workspace_trace(ctx, field)
+	case "notificationChannels":
+		return ec.fieldContext_Workspace_notificationChannels(ctx, field)
 	case "upcomingFires":
 		return ec.fieldContext_Workspace_upcomingFires(ctx, field)
 	case "processes":

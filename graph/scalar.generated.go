@@ -88,6 +88,11 @@ func (ec *executionContext) _Versioned(ctx context.Context, sel ast.SelectionSet
 			return graphql.Null
 		}
 		return ec._Project(ctx, sel, obj)
+	case *model.NotificationChannel:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._NotificationChannel(ctx, sel, obj)
 	case *model.Budget:
 		if obj == nil {
 			return graphql.Null

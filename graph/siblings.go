@@ -153,6 +153,8 @@ func (l *loaders) expectOthers(rows ent.Value) {
 			}
 			return ""
 		})...)
+	case []*ent.NotificationChannel:
+		l.workspaces.expect(column(rows, func(x *ent.NotificationChannel) xid.ID { return x.WorkspaceID })...)
 	case []*ent.InboxItem:
 		l.expectRecords(column(rows, func(x *ent.InboxItem) xid.ID { return xid.ID(valueOf(x.SubjectID)) }))
 	case []*ent.BudgetPolicy:
@@ -165,7 +167,7 @@ func (l *loaders) expectRecords(ids []xid.ID) {
 	kinds := map[string]interface{ expect(...xid.ID) }{
 		"wsp": l.workspaces, "agt": l.agents, "prj": l.projects, "tsk": l.tasks, "apr": l.approvals, "rtn": l.routines,
 		"rrn": l.fires, "wkp": l.wakeups, "run": l.runs, budgetPrefix: l.budgets,
-		activityPrefix: l.activities, inboxPrefix: l.inboxItems, tokenPrefix: l.tokens,
+		activityPrefix: l.activities, inboxPrefix: l.inboxItems, tokenPrefix: l.tokens, channelPrefix: l.channels,
 	}
 	byPrefix := map[string][]xid.ID{}
 	for _, id := range ids {

@@ -44,7 +44,7 @@ type serveFlags struct {
 	Lease        time.Duration `env:"ROUSE_LEASE" default:"${lease}" help:"For how long this process holds a run without a sign of life."`
 	Drain        time.Duration `env:"ROUSE_DRAIN" default:"${drain}" help:"How long live runs may go on at the end."`
 	agentFlags
-	HTTPAllow      string        `name:"http-allow" env:"ROUSE_HTTP_ALLOW" placeholder:"RANGES" help:"Addresses beside public ones that agent services (http executors) may have, such as 127.0.0.0/8,10.1.0.0/16."`
+	HTTPAllow      string        `name:"http-allow" env:"ROUSE_HTTP_ALLOW" placeholder:"RANGES" help:"Addresses beside public ones that agent services (http executors) and notification channels may have, such as 127.0.0.0/8,10.1.0.0/16."`
 	NewSecretKey   bool          `name:"new-secret-key" help:"Go on with another secret key than the one that sealed this database's secrets, which is lost: they cannot be opened any more. All servers must have ended."`
 	BootstrapToken secret.String `name:"bootstrap-token" hidden:"" env:"ROUSE_BOOTSTRAP_TOKEN"`
 	SecretKey      secret.String `name:"secret-key" hidden:"" env:"ROUSE_SECRET_KEY"`

@@ -50,7 +50,7 @@ func (p pruneCommand) tell(stdout io.Writer, r domain.Removed) error {
 		n    int
 	}{
 		{"runs", r.Runs}, {"requests without a run", r.Requests}, {"activity entries", r.Activities}, {"handled inbox items", r.InboxItems},
-		{"webhook deliveries", r.Deliveries}, {"routine runs", r.RoutineRuns}, {"mutation keys", r.MutationKeys},
+		{"webhook deliveries", r.Deliveries}, {"notifications", r.Notifications}, {"tests of notification channels", r.NotificationTests}, {"routine runs", r.RoutineRuns}, {"mutation keys", r.MutationKeys},
 	} {
 		_, _ = fmt.Fprintf(w, "%s\t%d\t\n", line.what, line.n)
 	}

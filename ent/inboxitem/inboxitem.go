@@ -97,7 +97,7 @@ var (
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k domain.InboxKind) error {
 	switch k {
-	case "AGENT_ERROR", "APPROVAL_REQUEST", "BUDGET_ALERT", "LOOP_BREAKER", "FIRES_WAIT", "WORKING_COPY":
+	case "AGENT_ERROR", "APPROVAL_REQUEST", "BUDGET_ALERT", "LOOP_BREAKER", "FIRES_WAIT", "WORKING_COPY", "NOTIFICATION_FAILED":
 		return nil
 	default:
 		return fmt.Errorf("inboxitem: invalid enum value for kind field: %q", k)

@@ -23,6 +23,9 @@ import (
 	"rouse.dev/rouse/ent/instancefact"
 	"rouse.dev/rouse/ent/link"
 	"rouse.dev/rouse/ent/mutationkey"
+	"rouse.dev/rouse/ent/notification"
+	"rouse.dev/rouse/ent/notificationchannel"
+	"rouse.dev/rouse/ent/notificationdelivery"
 	"rouse.dev/rouse/ent/predicate"
 	"rouse.dev/rouse/ent/project"
 	"rouse.dev/rouse/ent/routine"
@@ -504,6 +507,87 @@ func (f TraverseMutationKey) Traverse(ctx context.Context, q ent.Query) error {
 		return f(ctx, q)
 	}
 	return fmt.Errorf("unexpected query type %T. expect *ent.MutationKeyQuery", q)
+}
+
+// The NotificationFunc type is an adapter to allow the use of ordinary function as a Querier.
+type NotificationFunc func(context.Context, *ent.NotificationQuery) (ent.Value, error)
+
+// Query calls f(ctx, q).
+func (f NotificationFunc) Query(ctx context.Context, q ent.Query) (ent.Value, error) {
+	if q, ok := q.(*ent.NotificationQuery); ok {
+		return f(ctx, q)
+	}
+	return nil, fmt.Errorf("unexpected query type %T. expect *ent.NotificationQuery", q)
+}
+
+// The TraverseNotification type is an adapter to allow the use of ordinary function as Traverser.
+type TraverseNotification func(context.Context, *ent.NotificationQuery) error
+
+// Intercept is a dummy implementation of Intercept that returns the next Querier in the pipeline.
+func (f TraverseNotification) Intercept(next ent.Querier) ent.Querier {
+	return next
+}
+
+// Traverse calls f(ctx, q).
+func (f TraverseNotification) Traverse(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.NotificationQuery); ok {
+		return f(ctx, q)
+	}
+	return fmt.Errorf("unexpected query type %T. expect *ent.NotificationQuery", q)
+}
+
+// The NotificationChannelFunc type is an adapter to allow the use of ordinary function as a Querier.
+type NotificationChannelFunc func(context.Context, *ent.NotificationChannelQuery) (ent.Value, error)
+
+// Query calls f(ctx, q).
+func (f NotificationChannelFunc) Query(ctx context.Context, q ent.Query) (ent.Value, error) {
+	if q, ok := q.(*ent.NotificationChannelQuery); ok {
+		return f(ctx, q)
+	}
+	return nil, fmt.Errorf("unexpected query type %T. expect *ent.NotificationChannelQuery", q)
+}
+
+// The TraverseNotificationChannel type is an adapter to allow the use of ordinary function as Traverser.
+type TraverseNotificationChannel func(context.Context, *ent.NotificationChannelQuery) error
+
+// Intercept is a dummy implementation of Intercept that returns the next Querier in the pipeline.
+func (f TraverseNotificationChannel) Intercept(next ent.Querier) ent.Querier {
+	return next
+}
+
+// Traverse calls f(ctx, q).
+func (f TraverseNotificationChannel) Traverse(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.NotificationChannelQuery); ok {
+		return f(ctx, q)
+	}
+	return fmt.Errorf("unexpected query type %T. expect *ent.NotificationChannelQuery", q)
+}
+
+// The NotificationDeliveryFunc type is an adapter to allow the use of ordinary function as a Querier.
+type NotificationDeliveryFunc func(context.Context, *ent.NotificationDeliveryQuery) (ent.Value, error)
+
+// Query calls f(ctx, q).
+func (f NotificationDeliveryFunc) Query(ctx context.Context, q ent.Query) (ent.Value, error) {
+	if q, ok := q.(*ent.NotificationDeliveryQuery); ok {
+		return f(ctx, q)
+	}
+	return nil, fmt.Errorf("unexpected query type %T. expect *ent.NotificationDeliveryQuery", q)
+}
+
+// The TraverseNotificationDelivery type is an adapter to allow the use of ordinary function as Traverser.
+type TraverseNotificationDelivery func(context.Context, *ent.NotificationDeliveryQuery) error
+
+// Intercept is a dummy implementation of Intercept that returns the next Querier in the pipeline.
+func (f TraverseNotificationDelivery) Intercept(next ent.Querier) ent.Querier {
+	return next
+}
+
+// Traverse calls f(ctx, q).
+func (f TraverseNotificationDelivery) Traverse(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.NotificationDeliveryQuery); ok {
+		return f(ctx, q)
+	}
+	return fmt.Errorf("unexpected query type %T. expect *ent.NotificationDeliveryQuery", q)
 }
 
 // The ProjectFunc type is an adapter to allow the use of ordinary function as a Querier.
@@ -1052,6 +1136,12 @@ func NewQuery(q ent.Query) (Query, error) {
 		return &query[*ent.LinkQuery, predicate.Link, link.OrderOption]{typ: ent.TypeLink, tq: q}, nil
 	case *ent.MutationKeyQuery:
 		return &query[*ent.MutationKeyQuery, predicate.MutationKey, mutationkey.OrderOption]{typ: ent.TypeMutationKey, tq: q}, nil
+	case *ent.NotificationQuery:
+		return &query[*ent.NotificationQuery, predicate.Notification, notification.OrderOption]{typ: ent.TypeNotification, tq: q}, nil
+	case *ent.NotificationChannelQuery:
+		return &query[*ent.NotificationChannelQuery, predicate.NotificationChannel, notificationchannel.OrderOption]{typ: ent.TypeNotificationChannel, tq: q}, nil
+	case *ent.NotificationDeliveryQuery:
+		return &query[*ent.NotificationDeliveryQuery, predicate.NotificationDelivery, notificationdelivery.OrderOption]{typ: ent.TypeNotificationDelivery, tq: q}, nil
 	case *ent.ProjectQuery:
 		return &query[*ent.ProjectQuery, predicate.Project, project.OrderOption]{typ: ent.TypeProject, tq: q}, nil
 	case *ent.RoutineQuery:

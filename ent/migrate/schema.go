@@ -14,7 +14,7 @@ var (
 		{Name: "id", Type: field.TypeString, Size: 64},
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
 		{Name: "tx", Type: field.TypeInt64, Default: schema.Expr("(pg_current_xact_id()::text)::bigint")},
-		{Name: "code", Type: field.TypeEnum, Enums: []string{"WAKEUP_QUEUED", "WAKEUP_COALESCED", "WAKEUP_IDLE_SKIPPED", "WAKEUP_AGENT_INACTIVE", "WAKEUP_CHECKOUT_HELD", "WAKEUP_RESENT", "WAKEUP_BUDGET_BLOCKED", "WAKEUP_STALE_CANCELLED", "WAKEUP_RETRY_SCHEDULED", "WAKEUP_RETRY_CANCELLED", "RECOVERY_DISPATCH", "RECOVERY_SWEEP_COMPLETE", "RUN_CLAIMED", "RUN_LAUNCHED", "RUN_FINISHED", "RUN_FAILED", "RUN_CANCELLED", "RUN_RESCUED", "ROUTINE_CHANGED", "ROUTINE_FIRED", "TRIGGER_CHANGED", "TRIGGER_SECRET_ROTATED", "AGENT_CHANGED", "AGENT_PAUSED", "AGENT_RESUMED", "TASK_CHANGED", "TASK_COMMENTED", "APPROVAL_DECIDED", "BUDGET_CHANGED", "BUDGET_THRESHOLD", "SETTINGS_CHANGED", "WEBHOOK_REJECTED", "APPROVAL_REQUESTED", "INBOX_ITEM_MADE", "INBOX_ITEM_HANDLED", "TOKEN_CREATED", "TOKEN_REVOKED", "PROJECT_CHANGED", "WORKFLOW_CHANGED", "WORKSPACE_CREATED", "EXECUTOR_TESTED", "WAKEUP_REQUESTED", "RUN_CANCEL_REQUESTED", "WORKSPACE_HELD", "WORKSPACE_RELEASED", "WORKSPACE_CHANGED"}, SchemaType: map[string]string{"postgres": "activity_code"}},
+		{Name: "code", Type: field.TypeEnum, Enums: []string{"WAKEUP_QUEUED", "WAKEUP_COALESCED", "WAKEUP_IDLE_SKIPPED", "WAKEUP_AGENT_INACTIVE", "WAKEUP_CHECKOUT_HELD", "WAKEUP_RESENT", "WAKEUP_BUDGET_BLOCKED", "WAKEUP_STALE_CANCELLED", "WAKEUP_RETRY_SCHEDULED", "WAKEUP_RETRY_CANCELLED", "RECOVERY_DISPATCH", "RECOVERY_SWEEP_COMPLETE", "RUN_CLAIMED", "RUN_LAUNCHED", "RUN_FINISHED", "RUN_FAILED", "RUN_CANCELLED", "RUN_RESCUED", "ROUTINE_CHANGED", "ROUTINE_FIRED", "TRIGGER_CHANGED", "TRIGGER_SECRET_ROTATED", "AGENT_CHANGED", "AGENT_PAUSED", "AGENT_RESUMED", "TASK_CHANGED", "TASK_COMMENTED", "APPROVAL_DECIDED", "BUDGET_CHANGED", "BUDGET_THRESHOLD", "SETTINGS_CHANGED", "WEBHOOK_REJECTED", "APPROVAL_REQUESTED", "INBOX_ITEM_MADE", "INBOX_ITEM_HANDLED", "TOKEN_CREATED", "TOKEN_REVOKED", "PROJECT_CHANGED", "WORKFLOW_CHANGED", "WORKSPACE_CREATED", "EXECUTOR_TESTED", "WAKEUP_REQUESTED", "RUN_CANCEL_REQUESTED", "WORKSPACE_HELD", "WORKSPACE_RELEASED", "WORKSPACE_CHANGED", "NOTIFICATION_CHANNEL_CHANGED", "NOTIFICATION_CHANNEL_TESTED"}, SchemaType: map[string]string{"postgres": "activity_code"}},
 		{Name: "summary", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "actor_kind", Type: field.TypeEnum, Enums: []string{"USER", "AGENT", "CHANNEL", "SYSTEM"}, SchemaType: map[string]string{"postgres": "author_kind"}},
 		{Name: "actor", Type: field.TypeString, Size: 200, Default: ""},
@@ -619,7 +619,7 @@ var (
 	InboxItemsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Size: 64},
 		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
-		{Name: "kind", Type: field.TypeEnum, Enums: []string{"AGENT_ERROR", "APPROVAL_REQUEST", "BUDGET_ALERT", "LOOP_BREAKER", "FIRES_WAIT", "WORKING_COPY"}},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"AGENT_ERROR", "APPROVAL_REQUEST", "BUDGET_ALERT", "LOOP_BREAKER", "FIRES_WAIT", "WORKING_COPY", "NOTIFICATION_FAILED"}},
 		{Name: "title", Type: field.TypeString, Size: 300},
 		{Name: "body", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "subject_id", Type: field.TypeString, Nullable: true, Size: 64},
@@ -764,6 +764,165 @@ var (
 				Name:    "mutationkey_created_at",
 				Unique:  false,
 				Columns: []*schema.Column{MutationKeysColumns[1]},
+			},
+		},
+	}
+	// NotificationsColumns holds the columns for the "notifications" table.
+	NotificationsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Size: 64},
+		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
+		{Name: "cause", Type: field.TypeString, Size: 200},
+		{Name: "event", Type: field.TypeEnum, Enums: []string{"INBOX_ITEM", "RUN_FAILED", "VERDICT_CHANGED", "TEST"}},
+		{Name: "inbox_kind", Type: field.TypeString, Size: 64, Default: ""},
+		{Name: "subject_id", Type: field.TypeString, Nullable: true, Size: 64},
+		{Name: "title", Type: field.TypeString, Size: 300},
+		{Name: "body", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"PENDING", "DELIVERED", "FAILED"}, Default: "PENDING"},
+		{Name: "attempts", Type: field.TypeInt, Default: "0"},
+		{Name: "due_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
+		{Name: "ended_at", Type: field.TypeTime, Nullable: true},
+		{Name: "workspace_id", Type: field.TypeString, Size: 64},
+		{Name: "channel_id", Type: field.TypeString, Size: 64},
+	}
+	// NotificationsTable holds the schema information for the "notifications" table.
+	NotificationsTable = &schema.Table{
+		Name:       "notifications",
+		Columns:    NotificationsColumns,
+		PrimaryKey: []*schema.Column{NotificationsColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "notifications_workspaces_workspace",
+				Columns:    []*schema.Column{NotificationsColumns[12]},
+				RefColumns: []*schema.Column{WorkspacesColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+			{
+				Symbol:     "notifications_notification_channels_channel",
+				Columns:    []*schema.Column{NotificationsColumns[13]},
+				RefColumns: []*schema.Column{NotificationChannelsColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "notification_channel_id_cause",
+				Unique:  true,
+				Columns: []*schema.Column{NotificationsColumns[13], NotificationsColumns[2]},
+			},
+			{
+				Name:    "notifications_pending",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationsColumns[13], NotificationsColumns[10]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status = 'PENDING'",
+				},
+			},
+			{
+				Name:    "notifications_ended",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationsColumns[13], NotificationsColumns[11]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "ended_at IS NOT NULL",
+				},
+			},
+		},
+	}
+	// NotificationChannelsColumns holds the columns for the "notification_channels" table.
+	NotificationChannelsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Size: 64},
+		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
+		{Name: "revision", Type: field.TypeInt, Default: "1"},
+		{Name: "updated_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
+		{Name: "name", Type: field.TypeString, Size: 200},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"WEBHOOK", "SLACK", "JSON", "EMAIL"}},
+		{Name: "enabled", Type: field.TypeBool, Default: "true"},
+		{Name: "inbox_kinds", Type: field.TypeJSON, Default: "[]", SchemaType: map[string]string{"postgres": "jsonb"}},
+		{Name: "run_failures", Type: field.TypeBool, Default: "false"},
+		{Name: "verdict_changes", Type: field.TypeBool, Default: "false"},
+		{Name: "target", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "jsonb"}},
+		{Name: "verdict_told", Type: field.TypeEnum, Nullable: true, Enums: []string{"UNKNOWN", "DEAD", "HELD", "DEGRADED", "NOT_ARMED", "HEALTHY"}},
+		{Name: "verdict_at", Type: field.TypeTime, Nullable: true},
+		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
+		{Name: "workspace_id", Type: field.TypeString, Size: 64},
+	}
+	// NotificationChannelsTable holds the schema information for the "notification_channels" table.
+	NotificationChannelsTable = &schema.Table{
+		Name:       "notification_channels",
+		Columns:    NotificationChannelsColumns,
+		PrimaryKey: []*schema.Column{NotificationChannelsColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "notification_channels_workspaces_workspace",
+				Columns:    []*schema.Column{NotificationChannelsColumns[14]},
+				RefColumns: []*schema.Column{WorkspacesColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "notificationchannel_workspace_id_name",
+				Unique:  true,
+				Columns: []*schema.Column{NotificationChannelsColumns[14], NotificationChannelsColumns[4]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "deleted_at IS NULL",
+				},
+			},
+		},
+	}
+	// NotificationDeliveriesColumns holds the columns for the "notification_deliveries" table.
+	NotificationDeliveriesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Size: 64},
+		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("clock_timestamp()")},
+		{Name: "event", Type: field.TypeEnum, Enums: []string{"INBOX_ITEM", "RUN_FAILED", "VERDICT_CHANGED", "TEST"}},
+		{Name: "title", Type: field.TypeString, Size: 300},
+		{Name: "attempt", Type: field.TypeInt},
+		{Name: "outcome", Type: field.TypeEnum, Enums: []string{"DELIVERED", "RETRIED", "GAVE_UP"}},
+		{Name: "status", Type: field.TypeInt, Nullable: true},
+		{Name: "detail", Type: field.TypeString, Size: 1000, Default: ""},
+		{Name: "took_ms", Type: field.TypeInt64, Default: "0"},
+		{Name: "next_attempt_at", Type: field.TypeTime, Nullable: true},
+		{Name: "workspace_id", Type: field.TypeString, Size: 64},
+		{Name: "channel_id", Type: field.TypeString, Size: 64},
+		{Name: "notification_id", Type: field.TypeString, Nullable: true, Size: 64},
+	}
+	// NotificationDeliveriesTable holds the schema information for the "notification_deliveries" table.
+	NotificationDeliveriesTable = &schema.Table{
+		Name:       "notification_deliveries",
+		Columns:    NotificationDeliveriesColumns,
+		PrimaryKey: []*schema.Column{NotificationDeliveriesColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "notification_deliveries_workspaces_workspace",
+				Columns:    []*schema.Column{NotificationDeliveriesColumns[10]},
+				RefColumns: []*schema.Column{WorkspacesColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+			{
+				Symbol:     "notification_deliveries_notification_channels_channel",
+				Columns:    []*schema.Column{NotificationDeliveriesColumns[11]},
+				RefColumns: []*schema.Column{NotificationChannelsColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+			{
+				Symbol:     "notification_deliveries_notifications_notification",
+				Columns:    []*schema.Column{NotificationDeliveriesColumns[12]},
+				RefColumns: []*schema.Column{NotificationsColumns[0]},
+				OnDelete:   schema.SetNull,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "notificationdelivery_channel_id_created_at_id",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationDeliveriesColumns[11], NotificationDeliveriesColumns[1], NotificationDeliveriesColumns[0]},
+			},
+			{
+				Name:    "notificationdelivery_notification_id",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationDeliveriesColumns[12]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "notification_id IS NOT NULL",
+				},
 			},
 		},
 	}
@@ -2132,6 +2291,9 @@ var (
 		InstanceFactsTable,
 		LinksTable,
 		MutationKeysTable,
+		NotificationsTable,
+		NotificationChannelsTable,
+		NotificationDeliveriesTable,
 		ProjectsTable,
 		RoutinesTable,
 		RoutineRunsTable,
@@ -2214,12 +2376,33 @@ func init() {
 	InboxItemsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	InboxItemsTable.Annotation = &entsql.Annotation{}
 	InboxItemsTable.Annotation.Checks = map[string]string{
-		"inbox_items_kind": "kind IN ('AGENT_ERROR', 'APPROVAL_REQUEST', 'BUDGET_ALERT', 'LOOP_BREAKER', 'FIRES_WAIT', 'WORKING_COPY')",
+		"inbox_items_kind": "kind IN ('AGENT_ERROR', 'APPROVAL_REQUEST', 'BUDGET_ALERT', 'LOOP_BREAKER', 'FIRES_WAIT', 'WORKING_COPY', 'NOTIFICATION_FAILED')",
 	}
 	LinksTable.ForeignKeys[0].RefTable = WorkspacesTable
 	LinksTable.Annotation = &entsql.Annotation{}
 	LinksTable.Annotation.Checks = map[string]string{
 		"links_kind": "kind IN ('PULL_REQUEST', 'PREVIEW', 'OTHER')",
+	}
+	NotificationsTable.ForeignKeys[0].RefTable = WorkspacesTable
+	NotificationsTable.ForeignKeys[1].RefTable = NotificationChannelsTable
+	NotificationsTable.Annotation = &entsql.Annotation{}
+	NotificationsTable.Annotation.Checks = map[string]string{
+		"notifications_event":  "event IN ('INBOX_ITEM', 'RUN_FAILED', 'VERDICT_CHANGED', 'TEST')",
+		"notifications_status": "status IN ('PENDING', 'DELIVERED', 'FAILED')",
+	}
+	NotificationChannelsTable.ForeignKeys[0].RefTable = WorkspacesTable
+	NotificationChannelsTable.Annotation = &entsql.Annotation{}
+	NotificationChannelsTable.Annotation.Checks = map[string]string{
+		"notification_channels_kind":    "kind IN ('WEBHOOK', 'SLACK', 'JSON', 'EMAIL')",
+		"notification_channels_verdict": "verdict_told IN ('UNKNOWN', 'DEAD', 'HELD', 'DEGRADED', 'NOT_ARMED', 'HEALTHY')",
+	}
+	NotificationDeliveriesTable.ForeignKeys[0].RefTable = WorkspacesTable
+	NotificationDeliveriesTable.ForeignKeys[1].RefTable = NotificationChannelsTable
+	NotificationDeliveriesTable.ForeignKeys[2].RefTable = NotificationsTable
+	NotificationDeliveriesTable.Annotation = &entsql.Annotation{}
+	NotificationDeliveriesTable.Annotation.Checks = map[string]string{
+		"notification_deliveries_event":   "event IN ('INBOX_ITEM', 'RUN_FAILED', 'VERDICT_CHANGED', 'TEST')",
+		"notification_deliveries_outcome": "outcome IN ('DELIVERED', 'RETRIED', 'GAVE_UP')",
 	}
 	ProjectsTable.ForeignKeys[0].RefTable = WorkspacesTable
 	RoutinesTable.ForeignKeys[0].RefTable = WorkspacesTable

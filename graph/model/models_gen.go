@@ -682,6 +682,40 @@ type CreateAPITokenPayload struct {
 
 func (CreateAPITokenPayload) IsMutationPayload() {}
 
+// Input of createNotificationChannel.
+type CreateNotificationChannelInput struct {
+	// Workspace.
+	WorkspaceID xid.ID `json:"workspaceId"`
+	// Name, 1..200 characters.
+	Name string `json:"name"`
+	// It tells.
+	Enabled bool `json:"enabled"`
+	// Kinds of inbox items that it tells of.
+	InboxKinds []domain.InboxKind `json:"inboxKinds"`
+	// It tells of runs that failed for good.
+	RunFailures bool `json:"runFailures"`
+	// It tells when the verdict on the loop is another one.
+	VerdictChanges bool `json:"verdictChanges"`
+	// Where it delivers.
+	Target *NotificationTargetInput `json:"target"`
+	// Makes a repeated call return the first result; 1..255 characters, remembered 24 hours.
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// Result of createNotificationChannel.
+type CreateNotificationChannelPayload struct {
+	// The channel; null on error.
+	Channel *NotificationChannel `json:"channel,omitempty"`
+	// Secret of a webhook; shown once, and not again when the call is replayed. Null for other kinds.
+	Secret *string `json:"secret,omitempty"`
+	// True when the key was used before and the first result is returned.
+	Replayed bool `json:"replayed"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (CreateNotificationChannelPayload) IsMutationPayload() {}
+
 // Input of createProject.
 type CreateProjectInput struct {
 	// Workspace.
@@ -946,6 +980,22 @@ type DeleteBudgetPayload struct {
 
 func (DeleteBudgetPayload) IsMutationPayload() {}
 
+// Input of deleteNotificationChannel.
+type DeleteNotificationChannelInput struct {
+	// Channel.
+	ChannelID xid.ID `json:"channelId"`
+}
+
+// Result of deleteNotificationChannel.
+type DeleteNotificationChannelPayload struct {
+	// Id of the deleted channel; null on error.
+	DeletedChannelID *xid.ID `json:"deletedChannelId,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (DeleteNotificationChannelPayload) IsMutationPayload() {}
+
 // Input of deleteRoutine.
 type DeleteRoutineInput struct {
 	// Routine.
@@ -990,6 +1040,24 @@ func (EchoExecutor) IsExecutor() {}
 type EchoExecutorInput struct {
 	// Pause before the answer, PT0S..PT24H.
 	Delay time.Duration `json:"delay"`
+}
+
+// A mail server, and who writes to whom.
+type EmailTargetInput struct {
+	// Host of the server.
+	Host string `json:"host"`
+	// Port, 1..65535.
+	Port int `json:"port"`
+	// Encryption.
+	Security domain.SMTPSecurity `json:"security"`
+	// User; absent: it logs in as nobody.
+	Username *string `json:"username,omitempty"`
+	// Password of the user. A change without one keeps it, for the same server and user.
+	Password *string `json:"password,omitempty"`
+	// Who writes, e.g. rouse@example.com or Rouse <rouse@example.com>.
+	From string `json:"from"`
+	// Who is written to, 1..20.
+	To []string `json:"to"`
 }
 
 // A variable in plain text.
@@ -1372,6 +1440,54 @@ type NoteProgressPayload struct {
 
 func (NoteProgressPayload) IsMutationPayload() {}
 
+// Page of NotificationChannel.
+type NotificationChannelConnection struct {
+	// Rows with their positions.
+	Edges []*NotificationChannelEdge `json:"edges"`
+	// Page.
+	PageInfo *entgql.PageInfo[xid.ID] `json:"pageInfo"`
+	// All rows.
+	TotalCount int `json:"totalCount"`
+}
+
+// Row of a page.
+type NotificationChannelEdge struct {
+	// Position.
+	Cursor entgql.Cursor[xid.ID] `json:"cursor"`
+	// Row.
+	Node *NotificationChannel `json:"node"`
+}
+
+// Page of NotificationDelivery.
+type NotificationDeliveryConnection struct {
+	// Rows with their positions.
+	Edges []*NotificationDeliveryEdge `json:"edges"`
+	// Page.
+	PageInfo *entgql.PageInfo[xid.ID] `json:"pageInfo"`
+	// All rows.
+	TotalCount int `json:"totalCount"`
+}
+
+// Row of a page.
+type NotificationDeliveryEdge struct {
+	// Position.
+	Cursor entgql.Cursor[xid.ID] `json:"cursor"`
+	// Row.
+	Node *NotificationDelivery `json:"node"`
+}
+
+// Where a notification channel delivers: exactly one member.
+type NotificationTargetInput struct {
+	// A signed POST.
+	Webhook *WebhookTargetInput `json:"webhook,omitempty"`
+	// Slack.
+	Slack *PostTargetInput `json:"slack,omitempty"`
+	// JSON by a template.
+	JSON *PostTargetInput `json:"json,omitempty"`
+	// Mail.
+	Email *EmailTargetInput `json:"email,omitempty"`
+}
+
 // Cost of an operation, as it is measured before anything is read.
 type OperationCost struct {
 	// Cost of this operation.
@@ -1474,6 +1590,14 @@ type PlannedFire struct {
 	Trigger *ScheduleTrigger `json:"trigger"`
 	// Routine.
 	Routine *ent.Routine `json:"routine"`
+}
+
+// An address that is a secret itself, and what is posted there.
+type PostTargetInput struct {
+	// Address; sealed and never shown. A change without one keeps it.
+	URL *string `json:"url,omitempty"`
+	// JSON whose texts may name {{id}}, {{event}}, {{kind}}, {{title}}, {{body}}, {{subjectId}}, {{workspaceId}}, {{workspaceName}} and {{occurredAt}}; at most 16 KiB.
+	Template *string `json:"template,omitempty"`
 }
 
 // State of the process; the same for every reader.
@@ -2552,6 +2676,26 @@ type TestExecutorPayload struct {
 
 func (TestExecutorPayload) IsMutationPayload() {}
 
+// Input of testNotificationChannel.
+type TestNotificationChannelInput struct {
+	// Channel.
+	ChannelID xid.ID `json:"channelId"`
+}
+
+// Result of testNotificationChannel.
+type TestNotificationChannelPayload struct {
+	// The receiver has taken it.
+	Delivered bool `json:"delivered"`
+	// Status of the answer, of HTTP or SMTP; null when nobody answered.
+	Status *int `json:"status,omitempty"`
+	// Why it failed, and what to do; null when it did not.
+	Detail *string `json:"detail,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (TestNotificationChannelPayload) IsMutationPayload() {}
+
 // Secret of a new webhook trigger.
 type TriggerSecret struct {
 	// Trigger.
@@ -2615,6 +2759,36 @@ type UpdateAgentPayload struct {
 }
 
 func (UpdateAgentPayload) IsMutationPayload() {}
+
+// Input of updateNotificationChannel.
+type UpdateNotificationChannelInput struct {
+	// Channel.
+	ChannelID xid.ID `json:"channelId"`
+	// Refuse with CONFLICT unless the record has this revision.
+	ExpectedRevision *int `json:"expectedRevision,omitempty"`
+	// Name, 1..200 characters; null is refused.
+	Name graphql.Omittable[*string] `json:"name,omitempty"`
+	// It tells; null: true.
+	Enabled graphql.Omittable[*bool] `json:"enabled,omitempty"`
+	// Kinds of inbox items that it tells of; null: none.
+	InboxKinds graphql.Omittable[[]domain.InboxKind] `json:"inboxKinds,omitempty"`
+	// It tells of runs that failed for good; null: false.
+	RunFailures graphql.Omittable[*bool] `json:"runFailures,omitempty"`
+	// It tells when the verdict on the loop is another one; null: false.
+	VerdictChanges graphql.Omittable[*bool] `json:"verdictChanges,omitempty"`
+	// Where it delivers, whole but for secrets, of the same kind; null is refused.
+	Target graphql.Omittable[*NotificationTargetInput] `json:"target,omitempty"`
+}
+
+// Result of updateNotificationChannel.
+type UpdateNotificationChannelPayload struct {
+	// The channel; null on error.
+	Channel *NotificationChannel `json:"channel,omitempty"`
+	// Problems the caller can fix; empty on success.
+	UserErrors []*UserError `json:"userErrors"`
+}
+
+func (UpdateNotificationChannelPayload) IsMutationPayload() {}
 
 // Input of updateProject.
 type UpdateProjectInput struct {
@@ -2990,6 +3164,14 @@ type WebhookSpecInput struct {
 	Secret *string `json:"secret,omitempty"`
 	// May fire.
 	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// An address whose owner verifies the signature.
+type WebhookTargetInput struct {
+	// Address, https; http only where the server's --http-allow lists it.
+	URL string `json:"url"`
+	// Own secret, 16 to 256 visible ASCII characters; made by default, and kept by a change without one.
+	Secret *string `json:"secret,omitempty"`
 }
 
 // What a worker says of itself. It is shown, and decides nothing.

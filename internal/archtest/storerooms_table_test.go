@@ -17,7 +17,7 @@ var storeRooms = []storeRoom{
 	{"queue", "Queue", "requests, runs, lanes, budgets and offers: what waits, what is claimed next, how a run ends", []string{
 		"activity", "backlog", "budget", "budgetcharge", "budgetguard", "budgetrelease",
 		"claim", "claimahead", "claimbrake", "claimer", "claimerror", "claimlanes", "claimlaunch", "claimnext", "claimtake", "claimtask",
-		"executor", "executortest", "hold", "holdmany", "inbox", "lane", "laneholder", "laneresting", "lanestarved", "offer", "offermove", "offerwaiters",
+		"executor", "executortest", "hold", "holdmany", "inbox", "lane", "laneholder", "laneresting", "lanestarved", "notificationoutbox", "offer", "offermove", "offerwaiters",
 		"queue", "request", "requestsend", "resend", "route", "routewrite",
 		"run", "runact", "runback", "runcancel", "runcancelmany", "runcancelqueued", "runcheckout", "runend", "runfireend", "runleave", "runpark", "runretry", "runretrymany", "runsecret", "runsettle", "runspan", "runspend", "runsummary", "rununfinished",
 		"session", "wake", "wakebatch",
@@ -35,7 +35,7 @@ var storeRooms = []storeRoom{
 		"attemptreacquire", "attemptrecovery", "attemptreport", "attemptrescue", "attempts", "attemptsession", "attemptstart", "attemptstartwrite", "attempttransition", "attemptwakes", "attemptword", "attemptworker",
 	}},
 	{"records", "Records", "what people set up, and the upkeep of the rows", []string{
-		"agent", "agentdelete", "agentupdate", "costtally", "instance", "instancefeed", "instancepresence", "instanceprocess", "instancereseal", "instancesnapshot", "project", "records", "repair", "repaircheckout", "repaircost", "repairfire", "repairorphan", "retention", "settings", "shapetally",
+		"agent", "agentdelete", "agentupdate", "costtally", "instance", "instancefeed", "instancepresence", "instanceprocess", "instancereseal", "instancesnapshot", "notificationchannel", "notificationdelivery", "project", "records", "repair", "repaircheckout", "repaircost", "repairfire", "repairorphan", "retention", "settings", "shapetally",
 		"token", "workflow", "workspace", "workspacehold",
 	}},
 	{"top", "", "the parts put together", []string{"store"}},

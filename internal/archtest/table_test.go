@@ -57,7 +57,8 @@ var rooms = []room{
 	{"internal/metrics", []string{"internal/domain", "internal/xid"}, "counting is called by all and calls nobody"},
 	{"internal/event", []string{"internal/domain", "internal/lifecycle", "internal/pause", "internal/xid"}, "events carry ids; who reads the rows is not its matter"},
 	{"internal/postgres", []string{"internal/account", "internal/domain", "internal/xid"}, "it runs a database and does not know what the tables mean"},
-	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/git", "internal/ownthread", "internal/pause", "internal/preset", "internal/proc", "internal/retry", "internal/workcopy", "internal/xid"}, "an executor runs one request and never sees the store"},
+	{"internal/outbound", nil, "it calls addresses, whatever is sent there"},
+	{"internal/executor", []string{"internal/account", "internal/agentstage", "internal/domain", "internal/git", "internal/outbound", "internal/ownthread", "internal/pause", "internal/preset", "internal/proc", "internal/retry", "internal/workcopy", "internal/xid"}, "an executor runs one request and never sees the store"},
 	{"internal/edge", []string{"internal/auth", "internal/domain", "internal/metrics", "internal/secret", "internal/share", "internal/sparing", "internal/xid"}, "limits and access hold for any schema"},
 	{"internal/mcpserver", []string{"internal/pause", "internal/secret"}, "it gives an agent's model what the API lets it do: it knows the API alone"},
 	{"internal/console", nil, "the page holds no data; all it shows comes from the API"},
@@ -83,8 +84,9 @@ var rooms = []room{
 		"internal/auth", "internal/domain", "internal/executor", "internal/pause", "internal/retry", "internal/secret", "internal/store", "internal/worker", "internal/xid",
 	}, "a worker elsewhere: it reaches the store through the API alone, and takes its words from it"},
 	{"internal/telemetry", []string{"internal/sparing", "internal/store", "internal/xid"}, "it is told of hops, and tells a collector"},
+	{"internal/notify", []string{"internal/domain", "internal/outbound", "internal/retry", "internal/secret", "internal/store", "internal/xid"}, "one attempt to tell somebody; what is told, and when again, is settled elsewhere"},
 	{"internal/scheduler", []string{
-		"internal/domain", "internal/event", "internal/lifecycle", "internal/metrics", "internal/proc", "internal/sparing", "internal/store", "internal/worker", "internal/xid",
+		"internal/domain", "internal/event", "internal/lifecycle", "internal/metrics", "internal/proc", "internal/sparing", "internal/store", "internal/store/reads", "internal/worker", "internal/xid",
 	}, "a loop holds neither a rule nor SQL"},
 	{"internal/webhook", []string{
 		"internal/auth", "internal/batch", "internal/domain", "internal/metrics", "internal/secret", "internal/share", "internal/sparing", "internal/store", "internal/xid",

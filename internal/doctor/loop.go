@@ -31,6 +31,7 @@ func (r *Report) Loops(ctx context.Context, s *store.Store, standby bool) {
 		}
 		r.Tell(w.Slug, c)
 		r.advice(ctx, s, w)
+		r.channels(ctx, s, w)
 	}
 }
 

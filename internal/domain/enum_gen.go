@@ -68,6 +68,8 @@ var activityCodeValues = []ActivityCode{
 	ActivityCodeWorkspaceHeld,
 	ActivityCodeWorkspaceReleased,
 	ActivityCodeWorkspaceChanged,
+	ActivityCodeNotificationChannelChanged,
+	ActivityCodeNotificationChannelTested,
 }
 
 // Values lists every ActivityCode, in the order of the constants.
@@ -407,6 +409,7 @@ var inboxKindValues = []InboxKind{
 	InboxKindLoopBreaker,
 	InboxKindFiresWait,
 	InboxKindWorkingCopy,
+	InboxKindNotificationFailed,
 }
 
 // Values lists every InboxKind, in the order of the constants.
@@ -515,6 +518,76 @@ func (v NotWoken) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 
 // UnmarshalGQL reads the value, or says which values there are.
 func (v *NotWoken) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, notWokenValues) }
+
+var notificationChannelKindValues = []NotificationChannelKind{
+	NotificationChannelKindWebhook,
+	NotificationChannelKindSlack,
+	NotificationChannelKindJSON,
+	NotificationChannelKindEmail,
+}
+
+// Values lists every NotificationChannelKind, in the order of the constants.
+func (NotificationChannelKind) Values() []string { return enumValues(notificationChannelKindValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v NotificationChannelKind) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *NotificationChannelKind) UnmarshalGQL(in any) error {
+	return unmarshalEnum(v, in, notificationChannelKindValues)
+}
+
+var notificationEventValues = []NotificationEvent{
+	NotificationEventInboxItem,
+	NotificationEventRunFailed,
+	NotificationEventVerdictChanged,
+	NotificationEventTest,
+}
+
+// Values lists every NotificationEvent, in the order of the constants.
+func (NotificationEvent) Values() []string { return enumValues(notificationEventValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v NotificationEvent) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *NotificationEvent) UnmarshalGQL(in any) error {
+	return unmarshalEnum(v, in, notificationEventValues)
+}
+
+var notificationOutcomeValues = []NotificationOutcome{
+	NotificationOutcomeDelivered,
+	NotificationOutcomeRetried,
+	NotificationOutcomeGaveUp,
+}
+
+// Values lists every NotificationOutcome, in the order of the constants.
+func (NotificationOutcome) Values() []string { return enumValues(notificationOutcomeValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v NotificationOutcome) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *NotificationOutcome) UnmarshalGQL(in any) error {
+	return unmarshalEnum(v, in, notificationOutcomeValues)
+}
+
+var notificationStatusValues = []NotificationStatus{
+	NotificationStatusPending,
+	NotificationStatusDelivered,
+	NotificationStatusFailed,
+}
+
+// Values lists every NotificationStatus, in the order of the constants.
+func (NotificationStatus) Values() []string { return enumValues(notificationStatusValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v NotificationStatus) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *NotificationStatus) UnmarshalGQL(in any) error {
+	return unmarshalEnum(v, in, notificationStatusValues)
+}
 
 var parkedReasonValues = []ParkedReason{
 	ParkedReasonWindow,
@@ -734,6 +807,21 @@ func (v RunStatus) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
 
 // UnmarshalGQL reads the value, or says which values there are.
 func (v *RunStatus) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, runStatusValues) }
+
+var sMTPSecurityValues = []SMTPSecurity{
+	SMTPSecurityStartTLS,
+	SMTPSecurityTLS,
+	SMTPSecurityNone,
+}
+
+// Values lists every SMTPSecurity, in the order of the constants.
+func (SMTPSecurity) Values() []string { return enumValues(sMTPSecurityValues) }
+
+// MarshalGQL writes the value as the API spells it.
+func (v SMTPSecurity) MarshalGQL(w io.Writer) { marshalEnum(w, v) }
+
+// UnmarshalGQL reads the value, or says which values there are.
+func (v *SMTPSecurity) UnmarshalGQL(in any) error { return unmarshalEnum(v, in, sMTPSecurityValues) }
 
 var scheduleStateValues = []ScheduleState{
 	ScheduleStateArmed,

@@ -16,7 +16,7 @@ const (
 
 // Retention says how old history may become. 0 keeps it for ever.
 type Retention struct {
-	History     time.Duration // runs with all that hangs on them, requests, the feed, handled inbox items, webhook deliveries
+	History     time.Duration // runs with all that hangs on them, requests, the feed, handled inbox items, webhook deliveries, notifications
 	RoutineRuns time.Duration // the fire ledger
 }
 
@@ -34,10 +34,12 @@ func (r Retention) Validate() error {
 func (Retention) MutationKeys() time.Duration { return MutationKeyLives }
 
 // Removed counts the rows that retention removes, or would remove. What hangs on a run goes with it, uncounted.
-type Removed struct{ Runs, Requests, Activities, InboxItems, Deliveries, RoutineRuns, MutationKeys int }
+type Removed struct {
+	Runs, Requests, Activities, InboxItems, Deliveries, Notifications, NotificationTests, RoutineRuns, MutationKeys int
+}
 
 // Plus adds two counts.
 func (r Removed) Plus(o Removed) Removed {
 	return Removed{r.Runs + o.Runs, r.Requests + o.Requests, r.Activities + o.Activities, r.InboxItems + o.InboxItems,
-		r.Deliveries + o.Deliveries, r.RoutineRuns + o.RoutineRuns, r.MutationKeys + o.MutationKeys}
+		r.Deliveries + o.Deliveries, r.Notifications + o.Notifications, r.NotificationTests + o.NotificationTests, r.RoutineRuns + o.RoutineRuns, r.MutationKeys + o.MutationKeys}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/outbound"
 	"rouse.dev/rouse/internal/xid"
 )
 
@@ -128,7 +129,7 @@ func (s *Stop) Unwrap() error { return s.Reason }
 type Registry map[domain.ExecutorKind]Executor
 
 // NewRegistry holds the kinds of this version; allow is for NewHTTP.
-func NewRegistry(command *Command, allow Addresses) Registry {
+func NewRegistry(command *Command, allow outbound.Addresses) Registry {
 	return Registry{
 		domain.ExecutorCommand: command, domain.ExecutorACP: NewACP(command), domain.ExecutorHTTP: NewHTTP(allow), domain.ExecutorEcho: Echo{},
 	}

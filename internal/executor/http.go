@@ -15,43 +15,30 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/outbound"
 	"rouse.dev/rouse/internal/pause"
 	"rouse.dev/rouse/internal/xid"
 )
 
 // Bounds of a call of an agent service.
 const (
-	httpTries       = 4                      // connections that are tried before the request was sent
-	httpPause       = 500 * time.Millisecond // before the second try; it doubles
-	httpConnect     = 10 * time.Second       // for one connection, TLS included
-	httpHeaderBytes = 64 << 10               // of the answer
-	httpErrorBytes  = 2 << 10                // of an answer that is no result, for the message
+	httpTries      = 4                      // connections that are tried before the request was sent
+	httpPause      = 500 * time.Millisecond // before the second try; it doubles
+	httpErrorBytes = 2 << 10                // of an answer that is no result, for the message
 )
 
 // HTTP runs an agent that is a service elsewhere (SPEC S7.1). It makes one POST with the run's lease. The service
 // answers with the result, or with 202 and reports through the API later.
 type HTTP struct {
-	allow  Addresses
+	allow  outbound.Addresses
 	client *http.Client
 	now    func() time.Time
 	pause  func(context.Context, time.Duration) // before a connection is tried again
 }
 
 // NewHTTP makes the executor. Other addresses than public ones are called only where allow has them.
-func NewHTTP(allow Addresses) *HTTP {
-	transport := &http.Transport{
-		DialContext:            allow.dial,
-		TLSHandshakeTimeout:    httpConnect,
-		MaxResponseHeaderBytes: httpHeaderBytes,
-		DisableKeepAlives:      true, // a request is never sent again on another connection behind our back
-		DisableCompression:     true, // what is read is what is bounded
-		ForceAttemptHTTP2:      true,
-		Proxy:                  nil, // a proxy would dial addresses that nobody checks
-	}
-	return &HTTP{allow: allow, now: time.Now, pause: func(ctx context.Context, d time.Duration) { pause.For(ctx, d) }, client: &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+func NewHTTP(allow outbound.Addresses) *HTTP {
+	return &HTTP{allow: allow, now: time.Now, pause: func(ctx context.Context, d time.Duration) { pause.For(ctx, d) }, client: allow.Client()}
 }
 
 // Accepted says that an agent service has taken the run. The service reports the end through the API, so this process
@@ -218,7 +205,7 @@ func (c *httpCall) judge(ctx context.Context, over bool, err error, l limits) *F
 
 // connectionFailure explains an error of the network.
 func (c *httpCall) connectionFailure(err error) *Failure {
-	var refused *refusedAddress
+	var refused *outbound.RefusedAddress
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &refused):
@@ -226,8 +213,8 @@ func (c *httpCall) connectionFailure(err error) *Failure {
 	case errors.As(err, &dns):
 		return launchFailure(err, "the name of the agent service is not known: %v: correct the executor's url, or the machine's name service", dns)
 	case !c.result.Launched:
-		return launchFailure(err, "the agent service was not reached: %v: see whether it runs, and correct the executor's url", plainURLError(err))
+		return launchFailure(err, "the agent service was not reached: %v: see whether it runs, and correct the executor's url", outbound.PlainURLError(err))
 	}
 	return &Failure{Code: domain.RunErrorCodeCrash, Cause: err, Message: fmt.Sprintf(
-		"the connection to the agent service was lost before it had answered: %v; it may have begun the work", plainURLError(err))}
+		"the connection to the agent service was lost before it had answered: %v; it may have begun the work", outbound.PlainURLError(err))}
 }

@@ -18,9 +18,10 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/outbound"
 )
 
-var loopback = Addresses{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+var loopback = outbound.Addresses{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 // service is an agent service of a test.
 func service(t *testing.T, answer http.HandlerFunc) string {
@@ -106,21 +107,6 @@ func TestTheAddressThatIsDialledIsJudged(t *testing.T) {
 		result, err := NewHTTP(nil).Run(t.Context(), callOf(address), &recorder{})
 		if failure := failureOf(t, err); failure.Code != domain.RunErrorCodeLaunch || !strings.Contains(failure.Message, "--http-allow") || result.Launched {
 			t.Errorf("%s: got %+v", address, failure)
-		}
-	}
-	for _, test := range []struct {
-		address           string
-		encrypted, refuse bool
-	}{
-		{"93.184.216.34", true, false}, {"93.184.216.34", false, true}, {"2606:2800:220:1::1", true, false},
-		{"10.0.0.1", true, true}, {"172.16.9.9", true, true}, {"192.168.1.1", true, true}, {"169.254.169.254", true, true},
-		{"100.64.0.1", true, true}, {"0.0.0.0", true, true}, {"224.0.0.1", true, true}, {"255.255.255.255", true, true},
-		{"::ffff:10.0.0.1", true, true}, {"::ffff:127.0.0.1", false, false}, {"fe80::1%eth0", true, true}, {"fd00::1", true, true},
-		{"64:ff9b::a00:1", true, true}, {"2002:a00:1::", true, true}, {"::", true, true}, {"::1", false, false}, {"127.9.9.9", false, false},
-	} {
-		err := loopback.check(netip.MustParseAddr(test.address), test.encrypted)
-		if (err != nil) != test.refuse {
-			t.Errorf("%s, encrypted %v: %v", test.address, test.encrypted, err)
 		}
 	}
 }
@@ -262,7 +248,7 @@ func TestEncryptionIsKnownWhereTheAddressIsJudged(t *testing.T) {
 		dial := transport.DialContext
 		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			dialled++
-			if isEncrypted(ctx) != want {
+			if outbound.IsEncrypted(ctx) != want {
 				t.Errorf("%s is judged as encrypted: %v", url, !want)
 			}
 			return dial(ctx, network, address)

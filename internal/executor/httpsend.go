@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
+
+	"rouse.dev/rouse/internal/outbound"
 )
 
 // post sends the request, on the first of several connections that can be made.
@@ -20,7 +22,7 @@ func (h *HTTP) post(ctx context.Context, c *httpCall, body []byte) (*http.Respon
 		if err == nil || connected || try == httpTries || ctx.Err() != nil || lasting(err) {
 			return answer, err
 		}
-		c.notes = append(c.notes, fmt.Sprintf("the agent service was not reached and was tried again: %v", plainURLError(err)))
+		c.notes = append(c.notes, fmt.Sprintf("the agent service was not reached and was tried again: %v", outbound.PlainURLError(err)))
 		h.pause(ctx, pause)
 		pause *= 2
 	}
@@ -28,7 +30,7 @@ func (h *HTTP) post(ctx context.Context, c *httpCall, body []byte) (*http.Respon
 
 // lasting reports whether a connection will not be made the next second either.
 func lasting(err error) bool {
-	return errors.As(err, new(*refusedAddress)) || errors.As(err, new(*tls.CertificateVerificationError))
+	return errors.As(err, new(*outbound.RefusedAddress)) || errors.As(err, new(*tls.CertificateVerificationError))
 }
 
 // send makes one connection and sends the request on it. The session is recorded when the request was written, hence
@@ -90,7 +92,7 @@ func notify(c chan struct{}) {
 }
 
 func (h *HTTP) request(ctx context.Context, req Request, body []byte) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(withScheme(ctx, req.Spec.HTTP.URL), http.MethodPost, req.Spec.HTTP.URL, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(outbound.WithScheme(ctx, req.Spec.HTTP.URL), http.MethodPost, req.Spec.HTTP.URL, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

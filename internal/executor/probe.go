@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"rouse.dev/rouse/internal/domain"
+	"rouse.dev/rouse/internal/outbound"
 	"rouse.dev/rouse/internal/preset"
 )
 
@@ -174,7 +175,7 @@ func (p *probe) connection(ctx context.Context) {
 		return
 	}
 	port := cmp.Or(u.Port(), map[string]string{"https": "443"}[u.Scheme], "80")
-	conn, err := service.allow.dial(withScheme(ctx, p.req.Spec.HTTP.URL), "tcp", net.JoinHostPort(u.Hostname(), port))
+	conn, err := service.allow.Dial(outbound.WithScheme(ctx, p.req.Spec.HTTP.URL), "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
 		c := &httpCall{req: p.req}
 		p.fail("connection", c.connectionFailure(err).Message, connectionHint(err))
@@ -186,13 +187,13 @@ func (p *probe) connection(ctx context.Context) {
 
 // connectionHint is what to do about a service that could not be reached.
 func connectionHint(err error) string {
-	var refused *refusedAddress
+	var refused *outbound.RefusedAddress
 	var dns *net.DNSError
 	switch {
-	case errors.As(err, &refused) && refused.plain:
+	case errors.As(err, &refused) && refused.Plain:
 		return "let the executor's url begin with https"
 	case errors.As(err, &refused):
-		return fmt.Sprintf("start rouse, and the doctor, with --http-allow %s (ROUSE_HTTP_ALLOW), or correct the executor's url", refused.prefix())
+		return fmt.Sprintf("start rouse, and the doctor, with --http-allow %s (ROUSE_HTTP_ALLOW), or correct the executor's url", refused.Prefix())
 	case errors.As(err, &dns):
 		return "correct the executor's url, or this machine's name service"
 	}

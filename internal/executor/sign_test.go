@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rouse.dev/rouse/internal/outbound"
 )
 
 func TestSignatureIsTheOneOfWebhooks(t *testing.T) {
@@ -35,7 +37,7 @@ func TestSignaturesOfStandardWebhooks(t *testing.T) {
 			t.Errorf("%s: %v", secret, h)
 		}
 	}
-	if got := standardKey("whsec_not base64!"); string(got) != "whsec_not base64!" {
+	if got := outbound.StandardKey("whsec_not base64!"); string(got) != "whsec_not base64!" {
 		t.Errorf("a secret that only looks like one is %q", got)
 	}
 }

@@ -70,6 +70,8 @@ type fakeStore struct {
 	old        int // runs to remove
 	resumed    int
 	recovered  []store.Recovered
+	notices    []store.DueNotice
+	watchers   []xid.ID
 }
 
 // lock takes the fake's lock and says whether the database is away.
@@ -288,6 +290,36 @@ func (f *fakeStore) Prune(context.Context, domain.Retention) (domain.Removed, bo
 	n := min(f.old, 2)
 	f.old -= n
 	return domain.Removed{Runs: n}, n == 2, f.sweepError
+}
+
+// ClaimNotices gives what is due in batches of two.
+func (f *fakeStore) ClaimNotices(context.Context, int) ([]store.DueNotice, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	n := min(len(f.notices), 2)
+	due := f.notices[:n]
+	f.notices = f.notices[n:]
+	return due, err
+}
+
+func (f *fakeStore) NoticeSent(_ context.Context, d store.DueNotice, sent store.Sent) error {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("sent %s %v", d.ID, sent.OK)
+	return errors.Join(err, f.sweepError)
+}
+
+func (f *fakeStore) VerdictWatchers(context.Context) ([]xid.ID, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	return f.watchers, err
+}
+
+func (f *fakeStore) TellVerdict(_ context.Context, seen store.VerdictSeen) (int, error) {
+	unlock, err := f.lock()
+	defer unlock()
+	f.add("verdict %s %s", seen.WorkspaceID, seen.Verdict)
+	return 1, err
 }
 
 func (f *fakeStore) SweepBudgets(context.Context) (int, error) {

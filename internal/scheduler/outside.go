@@ -14,6 +14,9 @@ type Store interface {
 	queue
 	triggers
 	leases
+	notices
+	VerdictWatchers(ctx context.Context) ([]xid.ID, error)
+	TellVerdict(ctx context.Context, seen store.VerdictSeen) (told int, err error)
 	Repair(ctx context.Context) (store.Repairs, error)
 	FeedHolder(ctx context.Context) (store.FeedHolder, error)
 	Prune(ctx context.Context, r domain.Retention) (removed domain.Removed, more bool, err error)

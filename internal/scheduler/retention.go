@@ -22,7 +22,7 @@ func (p *pruner) runOnce(ctx context.Context, enough <-chan struct{}) (time.Dura
 	defer func() {
 		if total != (domain.Removed{}) {
 			p.log.Info("old history removed", "runs", total.Runs, "requests", total.Requests, "activities", total.Activities,
-				"inbox_items", total.InboxItems, "webhook_deliveries", total.Deliveries, "routine_runs", total.RoutineRuns, "mutation_keys", total.MutationKeys)
+				"inbox_items", total.InboxItems, "webhook_deliveries", total.Deliveries, "notifications", total.Notifications, "notification_tests", total.NotificationTests, "routine_runs", total.RoutineRuns, "mutation_keys", total.MutationKeys)
 		}
 	}()
 	var problems failures

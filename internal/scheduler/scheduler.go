@@ -31,6 +31,8 @@ const (
 	pruneBeat    = 10 * time.Minute
 	tallyBeat    = 15 * time.Second
 	copiesBeat   = time.Minute
+	noticeBeat   = 5 * time.Second
+	verdictBeat  = time.Minute
 )
 
 // CopySweeper removes the working copies of this machine that nobody needs any more.
@@ -38,13 +40,15 @@ type CopySweeper interface {
 	SweepCopies(ctx context.Context) error
 }
 
-// Options are what the loops need. All fields but Copies and Log are required.
+// Options are what the loops need. All fields but Copies, Sender, Judge and Log are required.
 type Options struct {
 	Store    Store
 	Worker   Worker
 	Queue    QueueWatcher
 	Groups   GroupEnder
 	Copies   CopySweeper // nil: this process makes none
+	Sender   Sender      // nil: this process tells nobody
+	Judge    Judge       // of verdicts to tell; required with Sender
 	Counters *metrics.Counters
 	Owner    store.Owner      // this process, as ThisProcess describes it
 	Lease    time.Duration    // of the attempts that this process claims
@@ -82,6 +86,10 @@ func New(o Options) *Scheduler {
 		s.loops = append(s.loops, newLoop("copies", copiesBeat, func(ctx context.Context, _ <-chan struct{}) (time.Duration, error) {
 			return 0, o.Copies.SweepCopies(ctx)
 		}))
+	}
+	if o.Sender != nil {
+		n := newLoop("notify", noticeBeat, (&notifier{store: o.Store, sender: o.Sender, log: o.Log}).runOnce)
+		s.loops = append(s.loops, n, newLoop("verdict", verdictBeat, (&verdictTeller{store: o.Store, judge: o.Judge, wake: n.Wake}).runOnce))
 	}
 	return s
 }

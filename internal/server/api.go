@@ -16,6 +16,7 @@ func (s *Server) newAPI() *edge.Server {
 		Store: s.store, Reader: s.reader, Signals: s.hub, Sealer: s.box, Process: s.processInfo, OperationCost: operationCost, URL: s.front.url(), WebhookURL: s.front.webhookURL(),
 		Launches: launches{s.box, s.front.url() + graphqlPath}, Leaving: s.front.leaving.Done(),
 		Tester:    newTester(s.registry, s.box, s.front.url()+graphqlPath, s.store, true),
+		Notifier:  s.sender,
 		EndStream: edge.EndSubscription, Log: s.log,
 	})
 	g := s.gatekeeper

@@ -21,6 +21,7 @@ import (
 	"rouse.dev/rouse/internal/event"
 	"rouse.dev/rouse/internal/executor"
 	"rouse.dev/rouse/internal/metrics"
+	"rouse.dev/rouse/internal/notify"
 	"rouse.dev/rouse/internal/postgres"
 	"rouse.dev/rouse/internal/scheduler"
 	"rouse.dev/rouse/internal/secret"
@@ -67,6 +68,7 @@ type Server struct {
 	endDemo    func()            // ends what waits for the demo's end; nil unless the loops run
 	command    *executor.Command
 	registry   executor.Registry
+	sender     *notify.Sender
 	agents     agentAccount
 	pool       *worker.Pool
 	loops      *scheduler.Scheduler
@@ -238,12 +240,13 @@ func (s *Server) startLoops(ctx context.Context) error {
 	}
 	s.command = executor.NewCommand(s.agents.options(c, s.files.work(), s.identity))
 	s.registry = executor.NewRegistry(s.command, allowed)
+	s.sender = notify.New(notify.Options{Secrets: s.box, Allow: allowed})
 	s.pool = worker.New(worker.Options{
 		Store: s.store.Attempts, Executor: s.registry, Secrets: s.box, Watcher: s.hub,
 		Slots: c.Workers, Lease: c.Lease, APIURL: s.front.url() + graphqlPath, Log: s.log,
 	})
 	s.loops = scheduler.New(scheduler.Options{
-		Store: s.store.Records, Worker: s.pool, Queue: s.hub, Groups: leftovers{s.identity}, Copies: copies{s.command, s.store.Attempts}, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
+		Store: s.store.Records, Worker: s.pool, Queue: s.hub, Groups: leftovers{s.identity}, Copies: copies{s.command, s.store.Attempts}, Sender: s.sender, Judge: s.store.Reads, Counters: s.counters, Owner: owner, Lease: c.Lease, Keep: c.Retention(), Log: s.log,
 	})
 	s.presence = store.Process{ID: owner.ID, Host: owner.Host, PID: owner.PID, Version: s.options.Version, Standby: s.options.Standby, Slots: c.Workers}
 	if s.options.Standby {

@@ -54,7 +54,7 @@ item AS (
   SELECT NULLIF(agent, ''), id, workspace, '` + string(domain.InboxKindFiresWait) + `', title, body, subject, dedupe, causation
   FROM n
   ON CONFLICT DO NOTHING -- the inbox has an open item that says the same
-  RETURNING id, workspace_id, kind, title, subject_id, causation_id),
+  RETURNING id, workspace_id, kind, title, body, subject_id, causation_id),
 made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n USING (id))` + itemTold + `$2
 FROM made`
 	if _, err := pgtx.Exec(ctx, t, query, encoded, t.Now); err != nil {
@@ -96,7 +96,7 @@ item AS (
   FROM n
   JOIN agents a ON a.id = n.agent
   ON CONFLICT DO NOTHING
-  RETURNING id, workspace_id, kind, title, subject_id, causation_id),
+  RETURNING id, workspace_id, kind, title, body, subject_id, causation_id),
 made AS (SELECT item.*, n.activity, n.agent, NULL::text AS task FROM item JOIN n USING (id))` + itemTold + `$7
 FROM made`
 	if _, err := pgtx.Exec(ctx, t, query, pgtx.IDs(itemIDs), pgtx.IDs(agents), pgtx.IDs(causes), domain.MaxBacklog, day, pgtx.IDs(newIDs("act", len(itemIDs))), t.Now); err != nil {

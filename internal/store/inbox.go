@@ -32,9 +32,9 @@ type item struct {
 const aboutItem = `jsonb_strip_nulls(jsonb_build_object('agent', agent, 'task_id', task, 'inboxItemId', id, 'kind', kind,
     'title', title, 'subjectId', subject_id))`
 
-// itemTold ends a statement that puts items into the inbox: from made, with the columns activity, agent and task, it says so in the
-// feed. What follows is the instant.
-const itemTold = activityInto + `
+// itemTold ends a statement that puts items into the inbox: from made, with the columns activity, agent, task and body, it notes
+// them for the channels that tell of them, and says so in the feed. What follows is the instant.
+const itemTold = itemNotices + activityInto + `
 SELECT activity, workspace_id, 'INBOX_ITEM_MADE', 'The inbox was told: ' || title, 'SYSTEM', 'inbox', id,
   agent, task, ` + aboutItem + `, causation_id, `
 
@@ -49,7 +49,7 @@ WITH made AS (
     left(replace($4, '{agent}', coalesce((SELECT name FROM agents WHERE id = $5), 'an agent')), $6::int),
     NULLIF($5, ''), $7, $8, $9, $10)
   ON CONFLICT DO NOTHING -- the inbox has it
-  RETURNING id, workspace_id, kind, title, subject_id, causation_id, $11::text AS activity,
+  RETURNING id, workspace_id, kind, title, body, subject_id, causation_id, $11::text AS activity,
     $5::text AS agent, $12::text AS task)` +
 		itemTold + `coalesce($13::timestamptz, clock_timestamp()) FROM made`
 	n, err := pgtx.Exec(ctx, t, query, cmp.Or(i.id, xid.New("inb")), i.workspaceID, i.kind, i.title, i.about, maxItemTitle, i.body, i.subject, i.dedupe, i.causationID,

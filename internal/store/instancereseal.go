@@ -57,6 +57,9 @@ func (s *Records) Reseal(ctx context.Context, from, to string, reseal Resealer) 
 		if err := r.triggers(ctx); err != nil {
 			return fmt.Errorf("seal the secrets of triggers: %w", err)
 		}
+		if err := r.channels(ctx); err != nil {
+			return fmt.Errorf("seal the secrets of notification channels: %w", err)
+		}
 		if err := r.leases(ctx); err != nil {
 			return fmt.Errorf("seal what live attempts were launched with: %w", err)
 		}
@@ -134,6 +137,26 @@ FOR NO KEY UPDATE`
 		}
 		r.spec(row.id, &spec)
 		return r.write(ctx, `UPDATE `+table+` SET `+column+` = $2 WHERE id = $1`, row.id, spec)
+	})
+}
+
+func (r *resealing) channels(ctx context.Context) error {
+	const query = `
+SELECT id, target
+FROM notification_channels
+WHERE id > $1 AND target::text LIKE '%"s1.%'
+ORDER BY id
+LIMIT $2
+FOR NO KEY UPDATE`
+	return r.pages(ctx, query, func(row sealedRow) error {
+		var target domain.NotificationTarget
+		if err := json.Unmarshal(row.text, &target); err != nil {
+			return fmt.Errorf("read the target of %s: %w", row.id, err)
+		}
+		target.EachSecret(func(name string, sealed *string) {
+			*sealed = r.text(*sealed, domain.SealPlace(row.id, name), fmt.Sprintf("%s of %s", name, row.id))
+		})
+		return r.write(ctx, `UPDATE notification_channels SET target = $2 WHERE id = $1`, row.id, target)
 	})
 }
 

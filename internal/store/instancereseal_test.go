@@ -36,6 +36,10 @@ func TestAllSealedValuesAreSealedAgain(t *testing.T) {
 		a.Executor = &domain.ExecutorSpec{Pull: &domain.PullSpec{Queue: "q", Command: &domain.CommandSpec{Argv: []string{"x"}, Environment: sealed("P")}}}
 	})
 	w.sql(`UPDATE workspaces SET default_executor = '{"acp":{"argv":["x"],"environment":[{"name":"D","sealed":"s1.old"}]}}' WHERE id = $1`, w.workspace)
+	hook := w.channel("hook")
+	mail := w.channel("mail", func(in *CreateNotificationChannel) {
+		in.Target = domain.NotificationTarget{Email: &domain.EmailTarget{Host: "h", Username: "u", Password: "s1.old"}}
+	})
 	trigger := xid.New("trg")
 	routine := w.routineOf(command)
 	w.sql(`INSERT INTO routine_triggers (id, workspace_id, routine_id, kind, enabled, created_at, updated_at, public_id, signing_mode, secret_sealed, previous_secret_sealed)
@@ -53,16 +57,16 @@ VALUES ('ses_1', $1, $2, $3::text, 's-1', now(), jsonb_build_array(jsonb_build_o
 	}
 	done, err := w.Reseal(t.Context(), "aaaaaaaa", "bbbbbbbb", reseal)
 	w.ok(err)
-	if done.Values != 13 || done.Refused != 3 || len(done.Left) != 3 || done.Left[0] != "GONE of "+string(command) {
+	if done.Values != 15 || done.Refused != 3 || len(done.Left) != 3 || done.Left[0] != "GONE of "+string(command) {
 		t.Errorf("%+v", done)
 	}
 	all := one[string](w, `SELECT (SELECT string_agg(executor::text, ' ') FROM agents) || (SELECT string_agg(default_executor::text, ' ') FROM workspaces WHERE default_executor IS NOT NULL)
-|| (SELECT secrets::text FROM attempt_leases) || (SELECT sets::text FROM run_secrets) || (SELECT secrets::text FROM task_sessions) || (SELECT secret_sealed || previous_secret_sealed FROM routine_triggers WHERE id = $1)`, trigger)
+|| (SELECT secrets::text FROM attempt_leases) || (SELECT sets::text FROM run_secrets) || (SELECT secrets::text FROM task_sessions) || (SELECT string_agg(target::text, ' ') FROM notification_channels) || (SELECT secret_sealed || previous_secret_sealed FROM routine_triggers WHERE id = $1)`, trigger)
 	if strings.Contains(all, "s1.old") || strings.Count(all, "s1.lost") != 3 {
 		t.Errorf("the database has\n%s", all)
 	}
 	for _, place := range []string{domain.SealPlace(command, "A"), domain.SealPlace(command, "T"), domain.SealPlace(service, "X-Key"), domain.SealPlace(service, domain.HTTPSecretName),
-		domain.SealPlace(puller, "P"), domain.SealPlace(w.workspace, "D"), SecretPlace(trigger)} {
+		domain.SealPlace(puller, "P"), domain.SealPlace(w.workspace, "D"), SecretPlace(trigger), domain.SealPlace(hook, domain.NotificationSecret), domain.SealPlace(mail, domain.NotificationPassword)} {
 		if !strings.Contains(all, "s1.new of "+place) {
 			t.Errorf("%s is missing in\n%s", place, all)
 		}

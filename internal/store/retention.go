@@ -127,6 +127,36 @@ SELECT x.id FROM routine_triggers o CROSS JOIN LATERAL (
 		drop: `DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM old)`,
 	},
 	{
+		name: "tests of notification channels", age: historyAge, count: func(r *domain.Removed) *int { return &r.NotificationTests },
+		query: `
+SELECT x.id FROM notification_channels o CROSS JOIN LATERAL (
+  SELECT x.id FROM notification_deliveries x WHERE x.channel_id = o.id AND x.notification_id IS NULL AND x.created_at < ` + oldest + `
+    AND x.created_at < (
+      SELECT n.created_at
+      FROM notification_deliveries n
+      WHERE n.channel_id = o.id
+      ORDER BY n.created_at DESC OFFSET $3 - 1
+      LIMIT 1)
+  ORDER BY x.created_at LIMIT $2{lock}) x LIMIT $2`,
+		drop: `DELETE FROM notification_deliveries WHERE id IN (SELECT id FROM old)`,
+	},
+	{
+		name: "notifications", age: historyAge, count: func(r *domain.Removed) *int { return &r.Notifications },
+		query: `
+SELECT x.id FROM notification_channels o CROSS JOIN LATERAL (
+  SELECT x.id FROM notifications x WHERE x.channel_id = o.id AND x.ended_at < ` + oldest + `
+    AND x.ended_at < (
+      SELECT n.ended_at
+      FROM notifications n
+      WHERE n.channel_id = o.id AND n.ended_at IS NOT NULL
+      ORDER BY n.ended_at DESC OFFSET $3 - 1
+      LIMIT 1)
+  ORDER BY x.ended_at LIMIT $2{lock}) x LIMIT $2`,
+		drop: `,
+d1 AS (DELETE FROM notification_deliveries WHERE notification_id IN (SELECT id FROM old))
+DELETE FROM notifications WHERE id IN (SELECT id FROM old) AND ended_at IS NOT NULL`,
+	},
+	{
 		name: "routine runs", age: func(r domain.Retention) time.Duration { return r.RoutineRuns }, count: func(r *domain.Removed) *int { return &r.RoutineRuns },
 		query: `
 SELECT x.id FROM routines o JOIN workspaces w ON w.id = o.workspace_id CROSS JOIN LATERAL (

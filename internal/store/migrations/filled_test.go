@@ -77,7 +77,7 @@ func fillReleased(t *testing.T, db *sql.DB) {
 		"reason": domain.EndReason("").Values(), "error": without(domain.RunErrorCode("").Values(), domain.RunErrorCodeAuth, domain.RunErrorCodeBilling), "retry": domain.RetrySource("").Values(),
 		"basis": domain.WakeBasis("").Values(), "wakeup": domain.WakeupStatus("").Values(), "attempt": domain.RunAttemptStatus("").Values(),
 		"event": without(domain.RunEventKind("").Values(), domain.RunEventKindActed), "stream": domain.LogStream("").Values(), "agent": domain.AgentStatus("").Values(),
-		"pause": domain.AgentPauseReason("").Values(), "code": domain.ActivityCode("").Values(), "author": domain.AuthorKind("").Values(),
+		"pause": domain.AgentPauseReason("").Values(), "code": without(domain.ActivityCode("").Values(), domain.ActivityCodeNotificationChannelChanged, domain.ActivityCodeNotificationChannelTested, domain.ActivityCodeWorkspaceHeld, domain.ActivityCodeWorkspaceReleased, domain.ActivityCodeWorkspaceChanged), "author": domain.AuthorKind("").Values(),
 		"hold": domain.BudgetHoldStatus("").Values(), "fire": domain.RoutineRunStatus("").Values(), "by": domain.RoutineRunSource("").Values(),
 	} {
 		pairs = append(pairs, "{"+name+"}", fmt.Sprintf("(ARRAY['%s'])[1 + i %% %d]", strings.Join(values, "', '"), len(values)))

@@ -1,6 +1,6 @@
-//go:build unix
-
-package executor
+// Package outbound calls addresses that people set, of agent services and of those who are told what happens. It keeps them from
+// reaching into this machine or its network.
+package outbound
 
 import (
 	"context"
@@ -10,36 +10,40 @@ import (
 	"net/netip"
 	"net/url"
 	"syscall"
+	"time"
 )
 
-// Addresses are ranges that agent services may have beside public ones, such as 127.0.0.0/8 for this machine.
+// connectTime is how long one connection may take, TLS included.
+const connectTime = 10 * time.Second
+
+// Addresses are ranges that may be called beside public ones, such as 127.0.0.0/8 for this machine.
 type Addresses []netip.Prefix
 
-// refusedAddress is an address that must not be called.
-type refusedAddress struct {
+// RefusedAddress is an address that must not be called.
+type RefusedAddress struct {
 	address netip.Addr
-	plain   bool // refused because the connection is not encrypted
+	Plain   bool // refused because the connection is not encrypted
 }
 
 // Error says what to do.
-func (r *refusedAddress) Error() string {
-	if r.plain {
-		return fmt.Sprintf("the address %s is public and the executor's url begins with http, which everybody on the way can read: use https", r.address)
+func (r *RefusedAddress) Error() string {
+	if r.Plain {
+		return fmt.Sprintf("the address %s is public and the connection is not encrypted, so that everybody on the way can read it: use https, or TLS for mail", r.address)
 	}
-	return fmt.Sprintf("the address %s is not public, so that an executor could reach into this machine or its network by it: if that is wanted, start rouse with --http-allow %s (ROUSE_HTTP_ALLOW)",
-		r.address, r.prefix())
+	return fmt.Sprintf("the address %s is not public, so that whoever sets it could reach into this machine or its network by it: if that is wanted, start rouse with --http-allow %s (ROUSE_HTTP_ALLOW)",
+		r.address, r.Prefix())
 }
 
-// prefix is the address as --http-allow takes it.
-func (r *refusedAddress) prefix() netip.Prefix {
+// Prefix is the address as --http-allow takes it.
+func (r *RefusedAddress) Prefix() netip.Prefix {
 	return netip.PrefixFrom(r.address, r.address.BitLen())
 }
 
-// dial connects to a host. It checks each address that is really dialled, after names were resolved: a name may lead
+// Dial connects to a host. It checks each address that is really dialled, after names were resolved: a name may lead
 // anywhere, and elsewhere the next time.
-func (a Addresses) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	encrypted := isEncrypted(ctx)
-	dialer := net.Dialer{Timeout: httpConnect, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+func (a Addresses) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	encrypted := IsEncrypted(ctx)
+	dialer := net.Dialer{Timeout: connectTime, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		target, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("judge the address %s: %w", address, err)
@@ -59,9 +63,9 @@ func (a Addresses) check(address netip.Addr, encrypted bool) error {
 	}
 	switch {
 	case !isPublic(address):
-		return &refusedAddress{address: address}
+		return &RefusedAddress{address: address}
 	case !encrypted:
-		return &refusedAddress{address: address, plain: true}
+		return &RefusedAddress{address: address, Plain: true}
 	}
 	return nil
 }
@@ -98,21 +102,28 @@ func isPublic(a netip.Addr) bool {
 	return true
 }
 
-// encryptedKey marks the context of a request whose url begins with https.
+// encryptedKey marks the context of a connection that is encrypted.
 type encryptedKey struct{}
 
-func withScheme(ctx context.Context, address string) context.Context {
+// WithScheme notes whether a request to an address is encrypted.
+func WithScheme(ctx context.Context, address string) context.Context {
 	u, err := url.Parse(address)
-	return context.WithValue(ctx, encryptedKey{}, err == nil && u.Scheme == "https")
+	return WithEncryption(ctx, err == nil && u.Scheme == "https")
 }
 
-func isEncrypted(ctx context.Context) bool {
+// WithEncryption notes whether what is dialled is encrypted before anything is said.
+func WithEncryption(ctx context.Context, encrypted bool) context.Context {
+	return context.WithValue(ctx, encryptedKey{}, encrypted)
+}
+
+// IsEncrypted says what WithScheme or WithEncryption has noted.
+func IsEncrypted(ctx context.Context) bool {
 	encrypted, _ := ctx.Value(encryptedKey{}).(bool)
 	return encrypted
 }
 
-// plainURLError is the reason alone: the address may hold what must not be shown.
-func plainURLError(err error) error {
+// PlainURLError is the reason alone: the address may hold what must not be shown.
+func PlainURLError(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		return u.Err
