@@ -73,8 +73,8 @@ func fillReleased(t *testing.T, db *sql.DB) {
 	t.Helper()
 	pairs := []string{}
 	for name, values := range map[string][]string{
-		"source": domain.WakeupSource("").Values(), "class": domain.WakeClass("").Values(), "parked": domain.ParkedReason("").Values(),
-		"reason": domain.EndReason("").Values(), "error": without(domain.RunErrorCode("").Values(), domain.RunErrorCodeAuth, domain.RunErrorCodeBilling), "retry": domain.RetrySource("").Values(),
+		"source": domain.WakeupSource("").Values(), "class": domain.WakeClass("").Values(), "parked": without(domain.ParkedReason("").Values(), domain.ParkedReasonLoopBreaker),
+		"reason": without(domain.EndReason("").Values(), domain.EndReasonWorkspaceHeld), "error": without(domain.RunErrorCode("").Values(), domain.RunErrorCodeAuth, domain.RunErrorCodeBilling), "retry": domain.RetrySource("").Values(),
 		"basis": domain.WakeBasis("").Values(), "wakeup": domain.WakeupStatus("").Values(), "attempt": domain.RunAttemptStatus("").Values(),
 		"event": without(domain.RunEventKind("").Values(), domain.RunEventKindActed), "stream": domain.LogStream("").Values(), "agent": domain.AgentStatus("").Values(),
 		"pause": domain.AgentPauseReason("").Values(), "code": without(domain.ActivityCode("").Values(), domain.ActivityCodeNotificationChannelChanged, domain.ActivityCodeNotificationChannelTested, domain.ActivityCodeWorkspaceHeld, domain.ActivityCodeWorkspaceReleased, domain.ActivityCodeWorkspaceChanged), "author": domain.AuthorKind("").Values(),
