@@ -154,16 +154,16 @@ func TestAnAgentThatAwaitsALimitInVainIsEnded(t *testing.T) {
 			}
 		}
 		out.noticed("Attempt 1 failed with status 503. Retrying with backoff...")
-		if time.Sleep(time.Minute); ended() || out.inVain() != "" { //nolint:forbidigo // the clock is synctest's
+		if time.Sleep(time.Minute); ended() || out.inVain() != "" {
 			t.Fatal("ended for an overload")
 		}
 		for range 2 {
 			out.noticed("Attempt 2 failed: your quota is exhausted. It resets after 2h0m0s. Retrying...")
 		}
-		if time.Sleep(endsItself - time.Second); ended() || out.inVain() == "" { //nolint:forbidigo // as above
+		if time.Sleep(endsItself - time.Second); ended() || out.inVain() == "" {
 			t.Fatal("ended before it could end by itself, or not noticed")
 		}
-		if time.Sleep(2 * time.Second); !ended() { //nolint:forbidigo // as above
+		if time.Sleep(2 * time.Second); !ended() {
 			t.Fatal("it goes on awaiting")
 		}
 	})
