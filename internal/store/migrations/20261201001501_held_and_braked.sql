@@ -15,7 +15,7 @@ ALTER TABLE "workspaces" ADD CONSTRAINT "workspaces_max_hops" CHECK ((max_hops >
 
 -- +goose Down
 -- reverse: modify "workspaces" table
-ALTER TABLE "workspaces" DROP COLUMN "max_hops", DROP COLUMN "hold_ended_at", DROP COLUMN "hold", DROP CONSTRAINT "workspaces_max_hops";
+ALTER TABLE "workspaces" DROP CONSTRAINT "workspaces_max_hops", DROP COLUMN "max_hops", DROP COLUMN "hold_ended_at", DROP COLUMN "hold";
 -- reverse: modify "workspace_lanes" table
 ALTER TABLE "workspace_lanes" DROP COLUMN "held_at";
 -- reverse: modify "wakeup_requests" table
@@ -23,6 +23,6 @@ ALTER TABLE "wakeup_requests" DROP COLUMN "unattended";
 -- reverse: modify "runs" table
 ALTER TABLE "runs" DROP COLUMN "unattended";
 -- reverse: modify "agents" table
-ALTER TABLE "agents" DROP COLUMN "launch_limit_ms", DROP COLUMN "launch_limit", DROP CONSTRAINT "agents_launch_limit_ms", DROP CONSTRAINT "agents_launch_limit";
+ALTER TABLE "agents" DROP CONSTRAINT "agents_launch_limit_ms", DROP CONSTRAINT "agents_launch_limit", DROP COLUMN "launch_limit_ms", DROP COLUMN "launch_limit";
 -- reverse: modify "agent_lanes" table
 ALTER TABLE "agent_lanes" DROP COLUMN "launches", DROP COLUMN "launches_since";
