@@ -126,7 +126,7 @@ func TestAnswersOfReceivers(t *testing.T) {
 		"a refusal with a reason": {answering(400, "no\n such <b>thing</b>"), 400, false, 0, "answered 400: no such <b>thing</b>"},
 		"gone":                    {answering(410, ""), 410, true, 0, "wants no more"},
 		"a fault":                 {answering(500, ""), 500, false, 0, "answered 500"},
-		"a redirect":              {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, inner, 307) }, 307, false, 0, "redirects are not followed"},
+		"a redirect":              {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, inner, http.StatusTemporaryRedirect) }, http.StatusTemporaryRedirect, false, 0, "redirects are not followed"},
 		"too many, with seconds":  {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Retry-After", "90"); w.WriteHeader(429) }, 429, false, 90 * time.Second, "429"},
 		"busy, with a date": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "Thu, 25 Feb 2021 15:03:10 GMT")
